@@ -74,7 +74,8 @@ static void on_complete(const CU_pTest test, const CU_pSuite suite, const CU_pFa
 				       r->strCondition);
 	}
 	if (run.results) {
-		fprintf(run.results, "%s.%s\t%s\t", suite->pName, test->pName, ok ? "pass" : "fail");
+		fprintf(run.results, "%s.%s\t%s\t", suite->pName, test->pName,
+			ok ? "pass" : "fail");
 		for (int i = 0; c && c->clauses[i]; i++)
 			fprintf(run.results, "%s%s", i ? " " : "", c->clauses[i]);
 		fputc('\n', run.results);

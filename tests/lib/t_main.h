@@ -36,17 +36,17 @@ struct t_suite {
 };
 
 /* T(test_fn, "S-GATE-2", ...): one row of a case table. */
-#define T(fn, ...)                                                                                 \
-	{                                                                                          \
-		#fn, fn,                                                                           \
-		{                                                                                  \
-			__VA_ARGS__ __VA_OPT__(, ) NULL                                            \
-		}                                                                                  \
+#define T(fn, ...) \
+	{ \
+#fn, fn, \
+		{ \
+			__VA_ARGS__ __VA_OPT__(, ) NULL \
+		} \
 	}
 #define T_COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define T_SUITE(nm, i, f, tab)                                                                     \
-	{                                                                                          \
-		nm, i, f, tab, T_COUNT(tab)                                                        \
+#define T_SUITE(nm, i, f, tab) \
+	{ \
+		nm, i, f, tab, T_COUNT(tab) \
 	}
 
 /* Runs the suites; returns the exit status for main. */

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Identifiers, keys and UUID text: see <spotlane/ids.h>. Pure apart from libcrypto's SHA-256. */
+#include "common/ids.h"
+
+#include <errno.h>
+#include <openssl/sha.h>
+
+/* Length of the UTF-8 sequence at p (1..4), 0 when it is malformed, overlong or a surrogate. */
+static size_t utf8_sequence(const uint8_t *p, size_t left)
+{
+	uint32_t c;
+	size_t n;
+
+	if (p[0] < 0x80)
+		return 1;
+	if (p[0] < 0xc2 || p[0] > 0xf4)
+		return 0;
+	n = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	if (n > left)
+		return 0;
+	c = p[0] & (0xffu >> (n + 1));
+	for (size_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || c > 0x10ffff)
+		return 0;
+	if (c >= 0xd800 && c <= 0xdfff)
+		return 0;
+	return n;
+}
+
+bool spl_name_valid(const void *id, size_t len)
+{
+	const uint8_t *p = id;
+
+	if (len == 0 || len > 255)
+		return false;
+	while (len > 0) {
+		size_t n = utf8_sequence(p, len);
+
+		if (n == 0)
+			return false;
+		p += n;
+		len -= n;
+	}
+	return true;
+}
+
+static bool is_uuid4(const char *u)
+{
+	for (int i = 0; i < 36; i++) {
+		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+		if (dash ? u[i] != '-'
+			 : !((u[i] >= '0' && u[i] <= '9') || (u[i] >= 'a' && u[i] <= 'f')))
+			return false;
+	}
+	return u[14] == '4' && (u[19] == '8' || u[19] == '9' || u[19] == 'a' || u[19] == 'b');
+}
+
+bool spl_id_is_reserved(const void *id, size_t len)
+{
+	static const char mid[] = "-entry-";
+	const char *s = id;
+	size_t prefix;
+
+	if (len < 1 + 7 + 36 || len > 64 + 7 + 36)
+		return false;
+	prefix = len - 7 - 36;
+	for (size_t i = 0; i < prefix; i++) {
+		char c = s[i];
+
+		if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+		      c == '.' || c == '_' || c == '-'))
+			return false;
+	}
+	return memcmp(s + prefix, mid, 7) == 0 && is_uuid4(s + prefix + 7);
+}
+
+int spl_name_set(struct spl_name *out, const void *id, size_t len)
+{
+	if (!spl_name_valid(id, len))
+		return -EINVAL;
+	out->len = (uint8_t)len;
+	memcpy(out->b, id, len);
+	return 0;
+}
+
+static void digest(char tag, const void *data, size_t len, uint8_t out[32])
+{
+	uint8_t buf[256];
+
+	if (len > 255)
+		len = 255;
+	buf[0] = (uint8_t)tag;
+	memcpy(buf + 1, data, len);
+	SHA256(buf, len + 1, out);
+}
+
+struct spl_key spl_spot_key(const void *id, size_t len)
+{
+	uint8_t full[32];
+	struct spl_key key;
+
+	digest('s', id, len, full);
+	memcpy(key.b, full, sizeof(key.b));
+	return key;
+}
+
+uint64_t spl_packet_key(const void *name, size_t len)
+{
+	uint8_t full[32];
+	uint64_t v = 0;
+
+	digest('p', name, len, full);
+	for (int i = 0; i < 8; i++)
+		v = v << 8 | full[i];
+	return v ? v : 1;
+}
+
+uint32_t spl_key_lane(const struct spl_key *key, uint32_t lanes)
+{
+	uint32_t v = (uint32_t)key->b[12] << 24 | (uint32_t)key->b[13] << 16 |
+		     (uint32_t)key->b[14] << 8 | key->b[15];
+
+	return (uint32_t)((uint64_t)v * lanes >> 32);
+}
+
+void spl_uuid4(const uint8_t rnd[16], char out[37])
+{
+	static const char hex[] = "0123456789abcdef";
+	int o = 0;
+
+	for (int i = 0; i < 16; i++) {
+		uint8_t b = rnd[i];
+
+		if (i == 6)
+			b = (uint8_t)(0x40 | (b & 0x0f));
+		if (i == 8)
+			b = (uint8_t)(0x80 | (b & 0x3f));
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			out[o++] = '-';
+		out[o++] = hex[b >> 4];
+		out[o++] = hex[b & 15];
+	}
+	out[o] = '\0';
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counters of a lane and of a port, besides the reasons of reasons.h: one list each, from which
+ * the layout of the statistics segment, names, units and help are made. A lane writes only its
+ * own; nobody resets.
+ */
+#ifndef SPOTLANE_COUNTERS_H
+#define SPOTLANE_COUNTERS_H
+
+/* X(SYMBOL, "name", "unit", "help"). Gauges go up and down, all others only up. */
+#define SPL_LANE_COUNTERS(X) \
+	X(LOOPS, "loops", "loops", "passes of the poll loop") \
+	X(LOOPS_BUSY, "loops_busy", "loops", "passes that did work") \
+	X(LOOP_CYCLES_MAX, "loop_cycles_max", "cycles", "longest pass (gauge)") \
+	X(NAPS, "naps", "naps", "times the lane slept or yielded its core") \
+	X(FRAMES_RX, "frames_rx", "frames", "frames taken in, from a port or a ring") \
+	X(FRAMES_TX, "frames_tx", "frames", "frames given to a port") \
+	X(FRAMES_TX_DROPPED, "frames_tx_dropped", "frames", "frames the port would not take") \
+	X(FRAMES_HOP, "frames_hop", "frames", "frames moved to the lane that owns them") \
+	X(FRAMES_TO_AGENT, "frames_to_agent", "frames", "frames moved to the agent") \
+	X(MESSAGES_ACCEPTED, "messages_accepted", "messages", \
+	  "whole messages taken from a link, a ring or a handler") \
+	X(MESSAGES_FINISHED, "messages_finished", "messages", \
+	  "messages whose turn ended in DONE, and replies given to their call") \
+	X(MESSAGES_QUEUED, "messages_queued", "messages", "waiting in Spot queues (gauge)") \
+	X(MESSAGES_RUNNING, "messages_running", "messages", "in a turn, also suspended (gauge)") \
+	X(MESSAGES_SENT, "messages_sent", "messages", "messages handed to a link or a ring") \
+	X(TURNS, "turns", "turns", "turns begun") \
+	X(TURN_CYCLES_MAX, "turn_cycles_max", "cycles", "longest handler call (gauge)") \
+	X(REPLIES_SENT, "replies_sent", "messages", "replies and error replies sent") \
+	X(REPLIES_LOST, "replies_lost", "messages", "replies whose route was gone") \
+	X(CALLS_STARTED, "calls_started", "calls", "requests begun by handlers") \
+	X(CALLS_EXPIRED, "calls_expired", "calls", "requests that ended by their deadline") \
+	X(SPOTS, "spots", "spots", "Spots in the lane's table (gauge)") \
+	X(LINK_RETRANSMITTED, "link_retransmitted", "packets", "packets sent again") \
+	X(LINK_COPIED_OUT, "link_copied_out", "messages", "waiting messages moved out of buffers") \
+	X(MBUFS_LOW, "mbufs_low", "passes", "passes that found the pool below its low-water mark") \
+	X(NO_TX_MBUF, "no_tx_mbuf", "frames", "frames not sent now for want of a buffer")
+
+enum spl_lane_counter {
+#define SPL_X(sym, name, unit, help) SPL_C_##sym,
+	SPL_LANE_COUNTERS(SPL_X)
+#undef SPL_X
+		SPL_C_COUNT
+};
+
+/* X(SYMBOL, "name", "unit", "help"): counters of a port. */
+#define SPL_PORT_COUNTERS(X) \
+	X(RX_FRAMES, "rx_frames", "frames", "frames received") \
+	X(RX_BYTES, "rx_bytes", "bytes", "bytes received") \
+	X(RX_MISSED, "rx_missed", "frames", "frames the device dropped for want of descriptors") \
+	X(RX_ERRORS, "rx_errors", "frames", "frames the device found broken") \
+	X(RX_NOMBUF, "rx_nombuf", "frames", "frames lost for want of a buffer") \
+	X(TX_FRAMES, "tx_frames", "frames", "frames sent") \
+	X(TX_BYTES, "tx_bytes", "bytes", "bytes sent") \
+	X(TX_ERRORS, "tx_errors", "frames", "frames the device failed to send") \
+	X(LINK_UP, "link_up", "bool", "link state (gauge)")
+
+enum spl_port_counter {
+#define SPL_X(sym, name, unit, help) SPL_P_##sym,
+	SPL_PORT_COUNTERS(SPL_X)
+#undef SPL_X
+		SPL_P_COUNT
+};
+
+#endif
