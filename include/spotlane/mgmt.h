@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The management protocol: JSON-RPC 2.0, one object a line, on the socket that spotctl and any
+ * script use. docs/management-protocol.md tells it with transcripts; this table is its source:
+ * methods, parameters and results, from which the server checks requests, spotctl prints tables
+ * and the reference section of the document is generated.
+ *
+ * The protocol number grows when a method, parameter or result is removed or changes its meaning;
+ * additions do not change it.
+ */
+#ifndef SPOTLANE_MGMT_H
+#define SPOTLANE_MGMT_H
+
+#define SPL_MGMT_PROTOCOL	1
+#define SPL_MGMT_NAME		"spotlane-control"
+#define SPL_MGMT_SOCKET_DEFAULT "/run/spotlane/control.sock"
+#define SPL_MGMT_DEPTH_MAX	32
+#define SPL_MGMT_ID_MAX		64	   /* bytes of a request id that is a string */
+#define SPL_MGMT_PAYLOAD_MAX	1048576	   /* bytes of a request or payload, decoded */
+#define SPL_MGMT_TIMEOUT_MAX	2147483647 /* ms */
+
+/* JSON-RPC error codes. An error that the node decided is SPL_MGMT_E_KIND - kind, and every error
+ * names its kind in data.kind (errors.h). */
+#define SPL_MGMT_E_PARSE	-32700
+#define SPL_MGMT_E_REQUEST	-32600
+#define SPL_MGMT_E_METHOD	-32601
+#define SPL_MGMT_E_PARAMS	-32602
+#define SPL_MGMT_E_KIND		-32000
+
+/* Exit status of spotctl. */
+enum spl_exit {
+	SPL_EXIT_OK = 0,
+	SPL_EXIT_REFUSED = 1,	  /* the node refused or the operation failed */
+	SPL_EXIT_USAGE = 2,	  /* wrong command line */
+	SPL_EXIT_UNREACHABLE = 3, /* no daemon, or no access to its socket */
+	SPL_EXIT_TIMEOUT = 4,	  /* no answer in time */
+};
+
+/* X(id, name, access, help): access READ may be called by the read-only group. */
+#define SPL_MGMT_METHODS(X) \
+	X(NODE_SHOW, "node.show", READ, "state of the node") \
+	X(NODE_SHUTDOWN, "node.shutdown", WRITE, \
+	  "stop: refuse new work, finish accepted turns, release every row; answers at once, and " \
+	  "the connection ends when the daemon does") \
+	X(SPOT_CREATE, "spot.create", WRITE, "create a User Spot with a new id") \
+	X(SPOT_GET_OR_CREATE, "spot.get_or_create", WRITE, "find or create a User Spot by id") \
+	X(SPOT_FIND, "spot.find", READ, "the Ready Spot of an id; never creates") \
+	X(SPOT_LIST, "spot.list", READ, "one page of the Spots of the mesh") \
+	X(SPOT_CLOSE, "spot.close", WRITE, "close one exact incarnation") \
+	X(SPOT_SEND, "spot.send", WRITE, "send one message to a Spot") \
+	X(SPOT_REQUEST, "spot.request", WRITE, "send a request to a Spot and wait for its reply") \
+	X(SPOT_RECLAIM, "spot.reclaim", WRITE, \
+	  "free the rows of an id, or of a whole node, whose owner is dead") \
+	X(STATS_SHOW, "stats.show", READ, "counters") \
+	X(CONFIG_SHOW, "config.show", READ, "effective values and where each came from") \
+	X(LOG_SET_LEVEL, "log.set_level", WRITE, "change the log level")
+
+/* X(method, name, type, need, min, max, choices, help)
+ * type: TEXT (min..max bytes of UTF-8), BASE64 (min..max decoded bytes), INT (min..max),
+ * CHOICE (one of `choices`), REF (SpotRef, S-REF-2).
+ * need: REQUIRED, OPTIONAL, ONE_OF (exactly one of the method's ONE_OF parameters), AT_MOST_ONE. */
+#define SPL_MGMT_PARAMS(X) \
+	X(NODE_SHUTDOWN, "deadline_ms", INT, OPTIONAL, 1, SPL_MGMT_TIMEOUT_MAX, NULL, \
+	  "time for accepted turns; node.drain_ms when left out") \
+	X(SPOT_CREATE, "type", TEXT, REQUIRED, 1, 255, NULL, "stable type") \
+	X(SPOT_CREATE, "mesh", TEXT, OPTIONAL, 1, 255, NULL, "mesh name") \
+	X(SPOT_CREATE, "request", TEXT, AT_MOST_ONE, 0, SPL_MGMT_PAYLOAD_MAX, NULL, \
+	  "argument of on_create, as text") \
+	X(SPOT_CREATE, "request_base64", BASE64, AT_MOST_ONE, 0, SPL_MGMT_PAYLOAD_MAX, NULL, \
+	  "the same as bytes") \
+	X(SPOT_CREATE, "timeout_ms", INT, OPTIONAL, 1, SPL_MGMT_TIMEOUT_MAX, NULL, \
+	  "timeouts.create_ms when left out") \
+	X(SPOT_GET_OR_CREATE, "id", TEXT, REQUIRED, 1, 255, NULL, "Spot id") \
+	X(SPOT_GET_OR_CREATE, "type", TEXT, REQUIRED, 1, 255, NULL, "stable type") \
+	X(SPOT_GET_OR_CREATE, "mesh", TEXT, OPTIONAL, 1, 255, NULL, "mesh name") \
+	X(SPOT_GET_OR_CREATE, "request", TEXT, AT_MOST_ONE, 0, SPL_MGMT_PAYLOAD_MAX, NULL, \
+	  "argument of on_create, as text") \
+	X(SPOT_GET_OR_CREATE, "request_base64", BASE64, AT_MOST_ONE, 0, SPL_MGMT_PAYLOAD_MAX, \
+	  NULL, "the same as bytes") \
+	X(SPOT_GET_OR_CREATE, "timeout_ms", INT, OPTIONAL, 1, SPL_MGMT_TIMEOUT_MAX, NULL, \
+	  "timeouts.create_ms when left out") \
+	X(SPOT_FIND, "id", TEXT, REQUIRED, 1, 255, NULL, "Spot id") \
+	X(SPOT_LIST, "kind", CHOICE, OPTIONAL, 0, 0, "entry|user|instance", "only this kind") \
+	X(SPOT_LIST, "type", TEXT, OPTIONAL, 1, 255, NULL, "only this stable type") \
+	X(SPOT_LIST, "limit", INT, OPTIONAL, 1, 1000, NULL, "rows of a page; 100 when left out") \
+	X(SPOT_LIST, "token", TEXT, OPTIONAL, 1, 1024, NULL, "`next` of the page before") \
+	X(SPOT_CLOSE, "ref", REF, REQUIRED, 0, 0, NULL, "the incarnation") \
+	X(SPOT_SEND, "id", TEXT, REQUIRED, 1, 255, NULL, "Spot id") \
+	X(SPOT_SEND, "packet", TEXT, REQUIRED, 1, 255, NULL, "packet name") \
+	X(SPOT_SEND, "payload", TEXT, AT_MOST_ONE, 0, SPL_MGMT_PAYLOAD_MAX, NULL, \
+	  "payload as text; empty when left out") \
+	X(SPOT_SEND, "payload_base64", BASE64, AT_MOST_ONE, 0, SPL_MGMT_PAYLOAD_MAX, NULL, \
+	  "the same as bytes") \
+	X(SPOT_SEND, "timeout_ms", INT, OPTIONAL, 1, SPL_MGMT_TIMEOUT_MAX, NULL, \
+	  "timeouts.send_ms when left out") \
+	X(SPOT_REQUEST, "id", TEXT, REQUIRED, 1, 255, NULL, "Spot id") \
+	X(SPOT_REQUEST, "packet", TEXT, REQUIRED, 1, 255, NULL, "packet name") \
+	X(SPOT_REQUEST, "payload", TEXT, AT_MOST_ONE, 0, SPL_MGMT_PAYLOAD_MAX, NULL, \
+	  "payload as text; empty when left out") \
+	X(SPOT_REQUEST, "payload_base64", BASE64, AT_MOST_ONE, 0, SPL_MGMT_PAYLOAD_MAX, NULL, \
+	  "the same as bytes") \
+	X(SPOT_REQUEST, "timeout_ms", INT, OPTIONAL, 1, SPL_MGMT_TIMEOUT_MAX, NULL, \
+	  "timeouts.request_ms when left out") \
+	X(SPOT_RECLAIM, "id", TEXT, ONE_OF, 1, 255, NULL, "one Spot id") \
+	X(SPOT_RECLAIM, "node", TEXT, ONE_OF, 1, 255, NULL, "RID of a dead node: all its Spots") \
+	X(STATS_SHOW, "view", CHOICE, OPTIONAL, 0, 0, "drops|lanes|ports|links", \
+	  "which counters; drops when left out") \
+	X(LOG_SET_LEVEL, "level", CHOICE, REQUIRED, 0, 0, "error|warn|info|debug", "new level")
+
+/* X(method, field, type, help): results in the order in which they are printed. A field may be
+ * left out when it has no value. "rows[].x" is a column of the array `rows`.
+ * type: TEXT, INT, BOOL, CHOICE, REF, BASE64, ROWS. A generation is a TEXT of decimal digits,
+ * because it may exceed what a JSON number keeps exactly. */
+#define SPL_MGMT_RESULTS(X) \
+	X(NODE_SHOW, "node", TEXT, "node RID") \
+	X(NODE_SHOW, "lifecycle", TEXT, "lifecycle generation") \
+	X(NODE_SHOW, "mesh", TEXT, "mesh name") \
+	X(NODE_SHOW, "object_role", TEXT, "none, client or server") \
+	X(NODE_SHOW, "state", TEXT, "Preparing, Serving, Draining, Stopped or Error") \
+	X(NODE_SHOW, "version", TEXT, "version of the control process") \
+	X(NODE_SHOW, "pid", INT, "control process") \
+	X(NODE_SHOW, "start_time", TEXT, "of the control process, RFC 3339") \
+	X(NODE_SHOW, "uptime_s", INT, "of the control process") \
+	X(NODE_SHOW, "dataplane", TEXT, "waiting, up or down") \
+	X(NODE_SHOW, "dataplane_pid", INT, "dataplane process") \
+	X(NODE_SHOW, "lanes", INT, "worker lcores") \
+	X(NODE_SHOW, "lease", TEXT, "none, held or lost") \
+	X(NODE_SHOW, "lease_remaining_ms", INT, "until the local admission deadline") \
+	X(NODE_SHOW, "store", TEXT, "back end and path") \
+	X(NODE_SHOW, "entry_spot", TEXT, "id of the Entry Spot") \
+	X(NODE_SHOW, "spots", INT, "Spots that this node owns") \
+	X(NODE_SHOW, "log_level", TEXT, "error, warn, info or debug") \
+	X(NODE_SHUTDOWN, "state", TEXT, "Draining") \
+	X(NODE_SHUTDOWN, "deadline_ms", INT, "time that accepted turns have") \
+	X(SPOT_CREATE, "state", TEXT, "Created or Rejected") \
+	X(SPOT_CREATE, "ref", REF, "the incarnation; of a Rejected attempt it names no Spot") \
+	X(SPOT_CREATE, "reply", TEXT, "answer of on_create, when it is UTF-8 without NUL") \
+	X(SPOT_CREATE, "reply_base64", BASE64, "the answer otherwise") \
+	X(SPOT_GET_OR_CREATE, "state", TEXT, "Existing, Created or Rejected") \
+	X(SPOT_GET_OR_CREATE, "ref", REF, "the incarnation") \
+	X(SPOT_GET_OR_CREATE, "reply", TEXT, "answer of on_create, when it is UTF-8 without NUL") \
+	X(SPOT_GET_OR_CREATE, "reply_base64", BASE64, "the answer otherwise") \
+	X(SPOT_FIND, "ref", REF, "null when there is none") \
+	X(SPOT_FIND, "kind", TEXT, "entry, user or instance") \
+	X(SPOT_FIND, "type", TEXT, "stable type") \
+	X(SPOT_LIST, "spots", ROWS, "the page, in the order of ids") \
+	X(SPOT_LIST, "spots[].id", TEXT, "Spot id") \
+	X(SPOT_LIST, "spots[].kind", TEXT, "entry, user or instance") \
+	X(SPOT_LIST, "spots[].type", TEXT, "stable type; empty for an Entry Spot") \
+	X(SPOT_LIST, "spots[].state", TEXT, "Creating, Ready, Closing or Relocating") \
+	X(SPOT_LIST, "spots[].generation", TEXT, "object generation") \
+	X(SPOT_LIST, "spots[].mesh", TEXT, "mesh name") \
+	X(SPOT_LIST, "spots[].node", TEXT, "RID of the owner") \
+	X(SPOT_LIST, "next", TEXT, "token of the next page; left out on the last") \
+	X(SPOT_CLOSE, "closed", BOOL, "false: no such incarnation, or members remain") \
+	X(SPOT_SEND, "accepted", BOOL, "always true; anything else is an error") \
+	X(SPOT_REQUEST, "reply", TEXT, "the reply, when it is UTF-8 without NUL") \
+	X(SPOT_REQUEST, "reply_base64", BASE64, "the reply otherwise") \
+	X(SPOT_RECLAIM, "reclaimed", INT, "rows freed") \
+	X(SPOT_RECLAIM, "kept", INT, "rows that changed meanwhile and were left alone") \
+	X(STATS_SHOW, "view", TEXT, "which counters") \
+	X(STATS_SHOW, "columns", ROWS, "columns of `rows` in the order in which they are printed") \
+	X(STATS_SHOW, "columns[].name", TEXT, "key in each row") \
+	X(STATS_SHOW, "columns[].type", TEXT, "text or int") \
+	X(STATS_SHOW, "rows", ROWS, "one object a row") \
+	X(CONFIG_SHOW, "file", TEXT, "configuration file") \
+	X(CONFIG_SHOW, "file_changed", BOOL, "the file differs from the running configuration") \
+	X(CONFIG_SHOW, "options", ROWS, "every option") \
+	X(CONFIG_SHOW, "options[].path", TEXT, "name of the option") \
+	X(CONFIG_SHOW, "options[].value", TEXT, "in the notation of the file") \
+	X(CONFIG_SHOW, "options[].origin", TEXT, "default, or file and line") \
+	X(CONFIG_SHOW, "options[].reloadable", BOOL, "may change while running") \
+	X(LOG_SET_LEVEL, "level", TEXT, "level now") \
+	X(LOG_SET_LEVEL, "previous", TEXT, "level before")
+
+enum spl_mgmt_method {
+#define SPL_MGMT_X(id, name, access, help) SPL_MGMT_##id,
+	SPL_MGMT_METHODS(SPL_MGMT_X)
+#undef SPL_MGMT_X
+		SPL_MGMT_METHOD_COUNT
+};
+
+#endif
