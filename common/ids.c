@@ -1,51 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Identifiers, keys and UUID text: see <spotlane/ids.h>. Pure apart from libcrypto's SHA-256. */
 #include "common/ids.h"
+#include "common/utf8.h"
 
 #include <errno.h>
 #include <openssl/sha.h>
 
-/* Length of the UTF-8 sequence at p (1..4), 0 when it is malformed, overlong or a surrogate. */
-static size_t utf8_sequence(const uint8_t *p, size_t left)
-{
-	uint32_t c;
-	size_t n;
-
-	if (p[0] < 0x80)
-		return 1;
-	if (p[0] < 0xc2 || p[0] > 0xf4)
-		return 0;
-	n = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	if (n > left)
-		return 0;
-	c = p[0] & (0xffu >> (n + 1));
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || c > 0x10ffff)
-		return 0;
-	if (c >= 0xd800 && c <= 0xdfff)
-		return 0;
-	return n;
-}
-
 bool spl_name_valid(const void *id, size_t len)
 {
-	const uint8_t *p = id;
-
-	if (len == 0 || len > 255)
-		return false;
-	while (len > 0) {
-		size_t n = utf8_sequence(p, len);
-
-		if (n == 0)
-			return false;
-		p += n;
-		len -= n;
-	}
-	return true;
+	return len > 0 && len <= 255 && utf8_valid_bytes(id, len) == len;
 }
 
 static bool is_uuid4(const char *u)
