@@ -26,17 +26,26 @@
 	X(RUNT, "runt", "shorter than an Ethernet header") \
 	X(OVERSIZE, "oversize", "longer than the port's MTU allows") \
 	X(VLAN, "vlan", "VLAN tag, which this port is not configured for") \
-	X(ETHERTYPE, "ethertype", "EtherType that is neither IPv4 nor ARP, LLC included") \
+	X(LLC, "llc", "802.3 length instead of an EtherType") \
+	X(IPV6, "ipv6", "IPv6, which this version does not serve") \
+	X(ETHERTYPE, "ethertype", "EtherType that is neither IPv4, ARP nor IPv6") \
+	X(ETH_SOURCE, "eth_source", "Ethernet source address is a group address") \
 	X(ARP_MALFORMED, "arp_malformed", "ARP packet with wrong lengths or types") \
+	X(ARP_SENDER, "arp_sender", "ARP sender that cannot be a neighbour, or has our address") \
 	X(IP_TRUNCATED, "ip_truncated", "IP header or total length beyond the frame") \
 	X(IP_VERSION, "ip_version", "IP version field is not 4") \
-	X(IP_HEADER, "ip_header", "IP header length below 20 bytes or beyond the packet") \
+	X(IP_HEADER, "ip_header", "IP header length below 20 bytes") \
+	X(IP_LENGTH, "ip_length", "IP total length below the header length") \
 	X(IP_CHECKSUM, "ip_checksum", "wrong IPv4 header checksum") \
 	X(FRAGMENT, "fragment", "IP fragment: Spotlane never sends one") \
 	X(IP_PROTOCOL, "ip_protocol", "neither UDP nor ICMP") \
 	X(IP_SOURCE, "ip_source", "source address is broadcast, multicast or ours") \
-	X(ICMP_OTHER, "icmp_other", "ICMP that is not an echo request, malformed, or too many") \
-	X(UDP_TRUNCATED, "udp_truncated", "UDP length below 8 or beyond the IP payload") \
+	X(ICMP_MALFORMED, "icmp_malformed", "ICMP too short or with a wrong checksum") \
+	X(ICMP_OTHER, "icmp_other", "ICMP that is not an echo request") \
+	X(ICMP_RATE, "icmp_rate", "more echo requests than are answered") \
+	X(UDP_TRUNCATED, "udp_truncated", "UDP header or length beyond the IP payload") \
+	X(UDP_LENGTH, "udp_length", "UDP length below 8 or not that of the IP payload") \
+	X(UDP_SOURCE, "udp_source", "UDP source port 0: nobody to answer") \
 	X(UDP_CHECKSUM, "udp_checksum", "wrong UDP checksum") \
 	X(UDP_PORT, "udp_port", "destination port that is not ours") \
 	X(LINK_SHORT, "link_short", "shorter than a Spotlane header") \
