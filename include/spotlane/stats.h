@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The statistics segment: a memfd that the dataplane writes and control maps read-only.
+ *
+ * Every lane writes its own block with relaxed stores and never waits for a reader; the agent
+ * writes the header and the ports. A reader takes no lock: single 64-bit values are whole, sums
+ * over several are exact when traffic rests. `magic` is written last with release order, so a
+ * reader that sees it sees the layout. Counters only grow for the life of the dataplane (`epoch`).
+ */
+#ifndef SPOTLANE_STATS_H
+#define SPOTLANE_STATS_H
+
+#include <spotlane/counters.h>
+#include <spotlane/limits.h>
+#include <spotlane/reasons.h>
+#include <stdint.h>
+
+#define SPL_STATS_MAGIC	 0x5350535441545331ULL /* "SPSTATS1" */
+#define SPL_STATS_LAYOUT 1
+
+/* One lane; the last one (index `lanes`) is the agent's. Sole writer: that thread. */
+struct spl_lane_stats {
+	uint64_t counter[SPL_C_COUNT];
+	uint64_t use[SPL_USE_COUNT];
+	uint64_t drop[SPL_DROP_COUNT];
+	uint64_t fail[SPL_FAIL_COUNT];
+} __attribute__((aligned(64)));
+
+struct spl_port_stats {
+	char name[32];
+	uint64_t counter[SPL_P_COUNT];
+} __attribute__((aligned(64)));
+
+/* One association, for people: written by the agent, row free when `lifecycle` is 0. */
+struct spl_link_stats {
+	uint64_t lifecycle;
+	char rid[256];
+	uint32_t ip; /* host order */
+	uint16_t udp_port;
+	uint16_t lanes;
+	uint64_t up_since_ns;
+} __attribute__((aligned(64)));
+
+#define SPL_STATS_LINKS_MAX 256 /* rows shown; more associations are counted, not listed */
+
+struct spl_stats {
+	uint64_t magic;
+	uint32_t layout, size; /* SPL_STATS_LAYOUT, bytes of the segment */
+	uint64_t epoch;
+	uint32_t lanes, ports;
+	uint32_t lane_bytes, port_bytes; /* sizeof of the blocks, for a check */
+	uint64_t tsc_hz;
+	uint64_t mbufs_total, mbufs_free; /* agent, each housekeeping pass */
+	uint64_t associations;
+	struct spl_port_stats port[SPL_PORTS_MAX];
+	struct spl_link_stats link[SPL_STATS_LINKS_MAX];
+	struct spl_lane_stats lane[]; /* lanes + 1 */
+};
+
+#endif
