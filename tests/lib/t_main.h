@@ -8,7 +8,7 @@
  * registered.
  *
  * A test names the contract clauses it proves, at most four, as strings ("S-GATE-2",
- * "A-JOIN-14"). With SPL_RESULTS=FILE in the environment the runner appends one line a test,
+ * "A-JOIN-13"). With SPL_RESULTS=FILE in the environment the runner appends one line a test,
  * `suite.test<TAB>pass|fail<TAB>clauses...`, which tests/tools/clauses reads.
  *
  * Options: --list, NAME... (run only tests whose "suite.test" contains NAME), --seed N.
