@@ -8,7 +8,7 @@ import house
 TEXTS = (('docs/contract/spot.md', 'S-'), ('docs/contract/actor.md', 'A-'))
 SCOPE = 'docs/contract/scope.tsv'
 CLAUSE = re.compile(r'^- \*\*([A-Z]+-C?\d+)\*\*', re.M)
-NAME = re.compile(r'\b[SA]-[A-Z]+-C?\d+\b')
+NAME = re.compile(r'\b[SA]-(?!AMB-)[A-Z]+-C?\d+\b')
 
 
 def clauses(root):
