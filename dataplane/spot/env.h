@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: what the room of Spots needs from its host: configuration, memory, callbacks.
+ *
+ * The host is the lane loop, the simulator or a unit test. Every callback runs on the lane, inside
+ * a call of spot.h, must not block, and must not call spot.h back unless it says so.
+ */
+#ifndef SPL_DATAPLANE_SPOT_ENV_H
+#define SPL_DATAPLANE_SPOT_ENV_H
+
+#include "dataplane/spot/record.h"
+
+#include <spotlane/errors.h>
+#include <spotlane/stage.h>
+
+/* A message that leaves the room. Everything is borrowed until send() returns. */
+struct spot_out {
+	uint8_t to;    /* enum spot_origin: LINK, LANE or AGENT */
+	uint8_t kind;  /* SPL_MSG_SPOT_SEND, SPL_MSG_SPOT_REQUEST or SPL_MSG_REPLY */
+	uint8_t error; /* of a reply: SPL_OK or one of enum spl_error */
+	uint16_t content;
+	uint32_t payload_bytes;
+	const void *payload;
+	uint64_t flow; /* a reply: as in its request's record; otherwise LANE and its number */
+	uint64_t correlation;
+	uint64_t deadline; /* of a request: cycles */
+	uint64_t packet;
+	uint64_t source;    /* of a send or request, for spot_rec.source */
+	struct spl_key key; /* of a send or request: its target */
+};
+
+/* A buffer reference and credit that the room gives back. */
+struct spot_done {
+	void *buf;	 /* NULL: credit alone */
+	uint64_t flow;	 /* of the record; for charge */
+	uint32_t charge; /* 0: buffer alone */
+	uint8_t origin;
+};
+
+/* Which command an answer belongs to. */
+enum spot_verb {
+	SPOT_PREPARE,
+	SPOT_PUBLISH,
+	SPOT_DISCARD,
+	SPOT_CLOSE,
+};
+
+enum spot_verdict {
+	SPOT_ACCEPTED = 0, /* prepared, published, discarded or closed */
+	SPOT_REJECTED = 1, /* on_create declined; the Spot is gone (S-CREATE-3) */
+	SPOT_FAILED = 2,   /* see `error`; after SPOT_PREPARE the Spot is gone (S-CREATE-8) */
+	SPOT_GONE = 3,	   /* no such incarnation in this lane */
+};
+
+/* The one answer to a command. `reply` is borrowed until answer() returns. */
+struct spot_answer {
+	uint64_t op; /* as in the command */
+	uint8_t verb;
+	uint8_t verdict;
+	uint8_t error; /* SPL_OK, or why SPOT_FAILED; a close that failed on_closing has it too */
+	uint16_t content;
+	uint32_t reply_bytes;
+	const void *reply; /* of spl_reply() in on_create */
+	struct spl_key key;
+	uint64_t object_generation;
+};
+
+struct spot_env {
+	void *host;
+
+	/* Sends `out`; copies what it needs. 0; -ENOBUFS, -EAGAIN: no room now; -ENOTCONN: the
+	 * flow, lane or requester is gone; -EMSGSIZE. Never called for the own lane. */
+	int (*send)(void *host, const struct spot_out *out);
+
+	/* Takes back `n` (1..64) buffers and credits. Called at the end of spot_admit(),
+	 * spot_run() and the commands, or when 64 have gathered. */
+	void (*release)(void *host, const struct spot_done *done, unsigned n);
+
+	/* A request of a Spot of this node met no Spot under `key`: the host finds out whether the
+	 * object exists and answers the requester, NotFound or Unavailable, with spot_reply_in()
+	 * on the requester's lane (here when origin is SPOT_FROM_SELF, lane `flow` otherwise;
+	 * S-ADDR-6). 0 when it took that over; negative: the room answers Unavailable. */
+	int (*missing)(void *host, const struct spl_key *key, uint8_t origin, uint64_t flow,
+		       uint64_t correlation);
+
+	/* The one answer to a command. Must take it: the agent keeps no more commands open than
+	 * the host has room for answers. */
+	void (*answer)(void *host, const struct spot_answer *answer);
+
+	/* A Spot wants to be closed (spl_close_self(), S-CLOSE-6): the agent asks the authority,
+	 * and spot_close() follows. 0; -EAGAIN: tried again in a later pass. */
+	int (*close_wanted)(void *host, const struct spl_key *key, uint64_t object_generation);
+};
+
+/* Fixed for the life of the lane. */
+struct spot_conf {
+	uint32_t lane, lanes;		  /* this lane's number and how many there are */
+	uint32_t spots_max;		  /* 1..2^24 */
+	uint32_t records;		  /* 64..2^24; an eighth serves lifecycle work only */
+	uint32_t calls;			  /* 16..2^20: requests of handlers that may be open */
+	uint64_t heap_bytes;		  /* lane memory: payloads, reassembly, replies */
+	uint64_t object_bytes;		  /* virtual range of the Spot objects, < 256 GiB */
+	uint32_t queue_count, life_count; /* defaults of a Spot's two queues: records */
+	uint64_t queue_bytes, life_bytes; /* and cost */
+	uint32_t life_cap;		  /* lifecycle turns in a row, 1..200 (S-LANE-6) */
+	uint32_t turn_budget_us;	  /* of one owner's visit (S-FAIR-3) */
+	uint32_t message_max;		  /* payload bytes */
+	uint32_t request_ms;		  /* default timeout of spl_request() */
+	uint64_t clock_hz;
+	const uint64_t *fake_clock; /* NULL: the cycle counter */
+	uint64_t secret[4];	    /* random, per process: table and correlations */
+	uint64_t *counters;	    /* [SPL_C_COUNT], written relaxed by this lane only */
+	uint64_t *fails;	    /* [SPL_FAIL_COUNT], likewise */
+};
+
+/* Memory of a lane, which the host reserves before spot_lane_init(), zeroed, 64-aligned. All but
+ * TABLE and OBJECTS must be backed from the start; of those two only as much as spot_plan says. */
+enum spot_region {
+	SPOT_MEM_LANE,	  /* struct spot_lane and its fixed tables */
+	SPOT_MEM_RECORDS, /* records */
+	SPOT_MEM_CALLS,	  /* call table */
+	SPOT_MEM_HEAP,	  /* lane memory */
+	SPOT_MEM_TABLE,	  /* buckets, grows by splitting */
+	SPOT_MEM_OBJECTS, /* Spots, by slabs of size classes */
+	SPOT_MEM_COUNT
+};
+
+#endif
