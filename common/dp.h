@@ -9,6 +9,12 @@
  * memfd beside the packet (nfds = 1) and the field is then empty. Every deadline here is absolute
  * CLOCK_BOOTTIME nanoseconds: both processes are on one machine.
  *
+ * CONFIG to a dataplane that is configured changes nothing: it answers CONFIGURED as it did the
+ * first time, the statistics memfd included, so that a control that was restarted learns types
+ * and ports. OK may answer any request instead of its own reply, to refuse it. A PREPARE that
+ * comes again (same attempt) repeats its answer, a PUBLISH, DISCARD or CLOSE again has no further
+ * effect and is answered. docs/private-protocol.md tells the sequences.
+ *
  * Each message is one FIELDS list, from which its struct, encoder and decoder are made. Decoded
  * texts and bytes are views into the packet. Pure: no I/O here; any thread.
  */
@@ -79,6 +85,8 @@ enum dp_type {
 	F(u64, node_gen) \
 	F(u64, lease_gen) \
 	F(u64, config_hash) \
+	F(u64, entry_gen) /* this and the names: as IDENTITY gave them, 0 and "" before */ \
+	F(u64, entry_ver) \
 	F(text, rid) \
 	F(text, owner_id) \
 	F(text, entry_id) \
@@ -106,6 +114,11 @@ enum dp_type {
 	F(u32, turn_budget_us) \
 	F(u32, lifecycle_cap) \
 	F(u32, route_cache_ms) \
+	F(u32, agent_cpu)   /* of the main lcore; UINT32_MAX = any */ \
+	F(u32, data_room)   /* bytes of one packet buffer, headroom included */ \
+	F(u32, idle_nap_us) /* longest nap of an idle lane; 0 = it only yields */ \
+	F(u32, lifecycle_queue_count) \
+	F(u32, lifecycle_queue_bytes) \
 	F(text, mesh) \
 	F(text, file_prefix) \
 	F(bytes, lcores)     /* u16 each: cpu of lane i; empty = any */ \
@@ -119,9 +132,11 @@ enum dp_type {
 	F(u32, ip) /* host order */ \
 	F(u8, prefix_len) \
 	F(u32, gateway) /* 0 = none */ \
-	F(u16, mtu)
+	F(u16, mtu) \
+	F(u16, udp_base)
 #define DP_STAGE_FIELDS(F) \
 	F(text, module) \
+	F(text, symbol) /* of the descriptor; "" = SPL_STAGE_SYMBOL */ \
 	F(u8, entry)
 #define DP_CONFIGURED_FIELDS(F) \
 	F(u8, ok) \
@@ -147,6 +162,8 @@ enum dp_type {
 	F(u64, node_gen) \
 	F(u64, lease_gen) \
 	F(u64, lease_deadline) \
+	F(u64, entry_gen) \
+	F(u64, entry_ver) \
 	F(text, rid) \
 	F(text, owner_id) \
 	F(text, entry_id)
@@ -204,7 +221,7 @@ enum dp_type {
 	F(text, id)
 #define DP_OBJ_CLOSE_FIELDS(F) \
 	F(u64, obj_gen) \
-	F(u8, reason) /* enum spl_closing */ \
+	F(u8, reason) /* enum spl_closing, or DP_CLOSE_FENCED */ \
 	F(u64, deadline) \
 	F(text, id)
 #define DP_CLOSED_FIELDS(F) \
@@ -304,6 +321,8 @@ enum dp_prepared_result {
 	DP_PREPARED_REJECTED = 1,
 	DP_PREPARED_FAILED = 2
 };
+#define DP_CLOSE_FENCED 0xff /* free it without on_closing: its row is not ours any more */
+
 enum dp_closed_result {
 	DP_CLOSED_DONE = 0,    /* on_closing ran, the object is gone */
 	DP_CLOSED_MISSING = 1, /* no such incarnation here */
