@@ -146,7 +146,11 @@ struct config {
 	char *file; /* as given to conf_load() */
 	struct conf_shown *shown;
 	unsigned n_shown;
+	struct conf_source_file *files; /* what was read, for conf_file_changed() */
+	unsigned n_files;
 };
+
+struct conf_source_file;
 
 struct conf_report {
 	unsigned n; /* all errors found; the first CONF_ERRORS_MAX are kept */
@@ -167,6 +171,10 @@ struct config *conf_load(const char *path, const cpu_set_t *allowed, struct conf
  * @include is resolved against the directory of `name`. */
 struct config *conf_load_text(const char *name, const char *text, size_t len,
 			      const cpu_set_t *allowed, struct conf_report *rep);
+
+/* True when the file, or one that it includes, is not any more what was read: it was replaced or
+ * written. */
+bool conf_file_changed(const struct config *cfg);
 
 /* Frees `cfg`; NULL is allowed. */
 void conf_free(struct config *cfg);
