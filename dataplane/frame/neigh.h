@@ -3,7 +3,7 @@
  *
  * Pure: time is passed in (nanoseconds of any monotonic clock), probes and frames leave through
  * neigh_ops. One writer: every function here is the agent's. neigh_get() (neigh_get.h) is for
- * lanes, any number at once, without lock, write or loop over more than NEIGH_WINDOW slots.
+ * lanes, any number at once, without lock, in at most NEIGH_WINDOW steps.
  *
  * Publication. An address may live only in the NEIGH_WINDOW slots from its keyed hash on, and never
  * moves while it lives. Each slot is a sequence counter, the address and the MAC: the writer makes
@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NEIGH_WINDOW	  8u
+#define NEIGH_WINDOW	  16u
 #define NEIGH_PENDING_MAX 3u	 /* frames that wait for one neighbour */
 #define NEIGH_CAP_MAX	  32768u /* neighbours of one port */
 

@@ -97,6 +97,22 @@ static enum frame_kind ip_check(const struct frame_local *l, struct frame_view *
 	return frame_be32(ip + 16) == l->ip ? GO_ON : FRAME_OTHER;
 }
 
+static bool udp_sum_ok(const struct frame_view *v, const uint8_t *ip, const uint8_t *udp,
+		       uint16_t udp_len)
+{
+	uint64_t pseudo = csum_pseudo(ip, udp_len);
+	uint16_t field;
+
+	if (v->rx & FRAME_RX_L4_BAD)
+		return false;
+	memcpy(&field, udp + 6, 2);
+	if ((v->rx & FRAME_RX_L4_GOOD) || field == 0)
+		return true;
+	if (csum_fold(csum_add(pseudo, udp, udp_len)) == 0xffff)
+		return true;
+	return (v->rx & FRAME_RX_L4_PARTIAL) && field == csum_fold(pseudo);
+}
+
 static enum frame_kind udp_check(const struct frame_local *l, struct frame_view *v)
 {
 	const uint8_t *ip = v->data + FRAME_ETH_BYTES, *udp = v->data + v->payload_off;
@@ -110,10 +126,7 @@ static enum frame_kind udp_check(const struct frame_local *l, struct frame_view 
 		return drop(v, SPL_DROP_UDP_TRUNCATED);
 	if (udp_len < FRAME_UDP_BYTES || udp_len != v->payload_len)
 		return drop(v, SPL_DROP_UDP_LENGTH);
-	if (v->rx & FRAME_RX_L4_BAD)
-		return drop(v, SPL_DROP_UDP_CHECKSUM);
-	if (!(v->rx & FRAME_RX_L4_GOOD) && (udp[6] | udp[7]) != 0 &&
-	    csum_fold(csum_add(csum_pseudo(ip, udp_len), udp, udp_len)) != 0xffff)
+	if (!udp_sum_ok(v, ip, udp, udp_len))
 		return drop(v, SPL_DROP_UDP_CHECKSUM);
 	v->src_port = frame_be16(udp);
 	if (v->src_port == 0)

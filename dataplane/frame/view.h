@@ -35,10 +35,13 @@ struct frame_local {
 };
 
 /* What the port says about the checksums of a frame (frame_view.rx). Nothing set: verify here. */
-#define FRAME_RX_IP_GOOD 0x01u
-#define FRAME_RX_IP_BAD	 0x02u
-#define FRAME_RX_L4_GOOD 0x04u /* also: data known valid, field not filled (virtio "none") */
-#define FRAME_RX_L4_BAD	 0x08u
+#define FRAME_RX_IP_GOOD    0x01u
+#define FRAME_RX_IP_BAD	    0x02u
+#define FRAME_RX_L4_GOOD    0x04u /* also: data known valid, field not filled (virtio "none") */
+#define FRAME_RX_L4_BAD	    0x08u
+/* The port's peer may be this machine's own kernel, which hands over frames whose UDP sum is not
+ * finished: only the pseudo header's, for a device to complete. Such a frame was on no wire. */
+#define FRAME_RX_L4_PARTIAL 0x10u
 
 enum frame_kind {
 	FRAME_DROP = 0, /* reason says why */
