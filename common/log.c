@@ -79,8 +79,9 @@ static size_t escape(char *out, size_t cap, const char *text)
 	return n;
 }
 
-static void write_line(enum log_level level, const char *module, uint64_t suppressed,
-		       const char *fmt, va_list ap)
+static void __attribute__((format(printf, 4, 0)))
+write_line(enum log_level level, const char *module, uint64_t suppressed, const char *fmt,
+	   va_list ap)
 {
 	char text[LOG_LINE_MAX], line[LOG_LINE_MAX];
 	uint64_t t = now_ns();
