@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* not a lane file: the configuration of one run of the dataplane, as control sent it: checked once,
+ * constant after start. The agent's thread fills it; everybody reads it.
+ */
+#ifndef SPL_AGENT_RUNCFG_H
+#define SPL_AGENT_RUNCFG_H
+
+#include "common/dp.h"
+#include "dataplane/port/plan.h"
+
+#include <spotlane/ids.h>
+#include <spotlane/limits.h>
+
+#define RUNCFG_LANES_MAX  127u /* one lcore is the agent's */
+#define RUNCFG_STAGES_MAX 64u
+#define RUNCFG_DIRS_MAX	  16u
+#define RUNCFG_ARGS_MAX	  32u
+#define RUNCFG_TEXT_MAX	  16384u
+
+struct runcfg_stage {
+	const char *module;
+	bool entry;
+};
+
+struct runcfg {
+	struct dp_config c; /* numbers; its texts and bytes are not valid any more */
+	uint64_t config_hash;
+	struct spl_name mesh;
+	const char *file_prefix;
+	int lane_cpu[RUNCFG_LANES_MAX]; /* -1: any */
+	struct port_config port[PORTS_MAX];
+	unsigned n_ports;
+	struct runcfg_stage stage[RUNCFG_STAGES_MAX];
+	unsigned n_stages;
+	const char *stage_dir[RUNCFG_DIRS_MAX];
+	unsigned n_stage_dirs;
+	const char *eal_arg[RUNCFG_ARGS_MAX];
+	unsigned n_eal_args;
+	char text[RUNCFG_TEXT_MAX]; /* what the pointers above point into */
+	size_t text_len;
+};
+
+/* Takes a decoded CONFIG. 0, or -EPROTO / -EINVAL / -E2BIG and a sentence that names the field. */
+int runcfg_take(struct runcfg *out, const struct dp_config *in, char *err, size_t err_bytes)
+	__attribute__((warn_unused_result));
+
+#endif
