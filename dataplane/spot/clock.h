@@ -54,4 +54,15 @@ static inline uint64_t spot_from_ms(const struct spot_clock *c, uint64_t ms)
 	return (uint64_t)((unsigned __int128)ms * c->hz / 1000u);
 }
 
+/* Cycles of `us` microseconds and of `ns` nanoseconds, rounded down. */
+static inline uint64_t spot_from_us(const struct spot_clock *c, uint64_t us)
+{
+	return (uint64_t)((unsigned __int128)us * c->hz / 1000000u);
+}
+
+static inline uint64_t spot_from_ns(const struct spot_clock *c, uint64_t ns)
+{
+	return (uint64_t)((unsigned __int128)ns * c->hz / 1000000000u);
+}
+
 #endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: from packets to messages to records. One round gathers the messages of a burst, then
+ * hands them to the room of Spots together, so that table lines and Spots are prefetched. A message
+ * is a view into its buffer: each record owns one reference of it.
+ */
+#include "dataplane/lane/lane.h"
+
+#include "common/wire_msg.h"
+
+#include <rte_prefetch.h>
+
+#define INPUT_BATCH 32u /* records admitted at once */
+
+static void note_origin(struct lane *l, struct lane_flow *f, unsigned from)
+{
+	for (unsigned i = from; i < l->n_input; i++)
+		l->input_flow[i] = f;
+}
+
+void lane_input_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf *m,
+		       const struct frame_view *v)
+{
+	struct lane_buffer *b = rte_mbuf_to_priv(m);
+	struct flow_rx_result r;
+	struct flow_sink sink;
+	unsigned before;
+
+	if (l->n_input > LANE_MESSAGES / 2)
+		lane_input_flush(l);
+	before = l->n_input;
+	sink = (struct flow_sink){l->input, l->n_input, LANE_MESSAGES};
+	r = flow_rx(f->flow, frame_payload(v), v->payload_len, m, l->now_ns, &sink);
+	l->n_input = sink.n;
+	note_origin(l, f, before);
+	f->is_undrained |= sink.n == sink.room;
+	lane_flow_touch(l, f);
+	if (r.drop != FLOW_NO_DROP)
+		lane_drop(l, r.drop);
+	else
+		lane_use(l, r.use);
+	b->refs = r.refs;
+	if (r.refs == 0)
+		rte_pktmbuf_free(m);
+}
+
+/* Drops what a message holds and gives its credit back. */
+static void forget(struct lane *l, const struct flow_msg *msg, struct lane_flow *f)
+{
+	void *buf = lane_buf(msg->ref, msg->is_mem ? LANE_BUF_MEM : LANE_BUF_MBUF);
+
+	flow_consumed(f->flow, (enum wire_class)msg->cls, msg->charge);
+	lane_release(l, buf, 0, 0, SPOT_FROM_LINK);
+}
+
+static void refuse(struct lane *l, const struct flow_msg *msg, struct lane_flow *f,
+		   const struct wire_msg *h, enum spl_message_fail fail, uint8_t kind)
+{
+	lane_fail(l, fail);
+	if (h && h->correlation && h->kind != SPL_MSG_REPLY)
+		lane_reply_link(l, f->ref, h->correlation, kind, SPL_CONTENT_RAW, NULL, 0);
+	forget(l, msg, f);
+}
+
+static void control_message(struct lane *l, const struct flow_msg *msg, struct lane_flow *f,
+			    const struct wire_msg *h)
+{
+	struct lane_event *e = h->correlation ? lane_event_new(l) : NULL;
+
+	if (!e) {
+		refuse(l, msg, f, h, h->correlation ? SPL_FAIL_NO_RECORD : SPL_FAIL_MALFORMED,
+		       SPL_E_CAPACITY_EXCEEDED);
+		return;
+	}
+	e->kind = LANE_EV_MESH;
+	e->op = h->kind;
+	e->data = h->payload;
+	e->bytes = h->payload_len;
+	e->buf = lane_buf(msg->ref, msg->is_mem ? LANE_BUF_MEM : LANE_BUF_MBUF);
+	e->charge = msg->charge;
+	e->flow = f->ref;
+	e->correlation = h->correlation;
+	e->deadline = h->budget_us ? l->now_ns + (uint64_t)h->budget_us * 1000u : 0;
+	lane_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
+	lane_count(l, SPL_C_MESSAGES_RUNNING, 1);
+	lane_event_raise(l, e);
+}
+
+static void reply_message(struct lane *l, const struct flow_msg *msg, struct lane_flow *f,
+			  const struct wire_msg *h)
+{
+	struct spot_reply r = {
+		.correlation = h->correlation,
+		.payload = h->payload,
+		.payload_bytes = h->payload_len,
+		.content = h->content,
+		.kind = h->error,
+		.origin = SPOT_FROM_LINK,
+		.buf = lane_buf(msg->ref, msg->is_mem ? LANE_BUF_MEM : LANE_BUF_MBUF),
+		.flow = f->ref,
+	};
+
+	flow_consumed(f->flow, WIRE_INFRA, msg->charge);
+	spot_reply_in(l->spots, &r);
+}
+
+static void infrastructure(struct lane *l, const struct flow_msg *msg, struct lane_flow *f,
+			   const struct wire_msg *h)
+{
+	switch (h->kind) {
+	case SPL_MSG_REPLY:
+		reply_message(l, msg, f, h);
+		break;
+	case SPL_MSG_CREATE:
+	case SPL_MSG_FIND:
+	case SPL_MSG_CLOSE_SPOT:
+	case SPL_MSG_RESOLVE:
+		control_message(l, msg, f, h);
+		break;
+	default:
+		refuse(l, msg, f, h, SPL_FAIL_UNKNOWN_KIND, SPL_E_PROTOCOL_ERROR);
+	}
+}
+
+/* True when the message became the record `r`. */
+static bool to_record(struct lane *l, const struct flow_msg *msg, struct lane_flow *f,
+		      struct spot_rec *r)
+{
+	struct wire_msg h;
+
+	if (wire_msg_get(&h, msg->data, msg->len)) {
+		refuse(l, msg, f, NULL, SPL_FAIL_MALFORMED, 0);
+		return false;
+	}
+	if (h.meta_len && wire_meta_check(h.meta, h.meta_len)) {
+		refuse(l, msg, f, &h, SPL_FAIL_MALFORMED, SPL_E_PROTOCOL_ERROR);
+		return false;
+	}
+	if (msg->cls == WIRE_INFRA) {
+		infrastructure(l, msg, f, &h);
+		return false;
+	}
+	if (h.kind != SPL_MSG_SPOT_SEND && h.kind != SPL_MSG_SPOT_REQUEST) {
+		refuse(l, msg, f, &h, SPL_FAIL_UNKNOWN_KIND, SPL_E_PROTOCOL_ERROR);
+		return false;
+	}
+	r->payload = h.payload;
+	r->payload_bytes = h.payload_len;
+	r->buf = lane_buf(msg->ref, msg->is_mem ? LANE_BUF_MEM : LANE_BUF_MBUF);
+	r->packet = h.packet;
+	r->deadline = h.budget_us ? l->now + spot_from_us(&l->clock, h.budget_us) : 0;
+	r->flow = f->ref;
+	r->charge = msg->charge;
+	r->metadata = h.meta;
+	r->metadata_bytes = h.meta_len;
+	r->content = h.content;
+	r->kind = h.kind;
+	r->origin = SPOT_FROM_LINK;
+	r->correlation = h.correlation;
+	r->source = f->lifecycle;
+	r->key = (const struct spl_key *)(msg->data + 16);
+	return true;
+}
+
+/* Admits the messages from `i` on for which there are records; returns how many it dealt with. */
+static unsigned admit_some(struct lane *l, unsigned i)
+{
+	struct spot_rec *r[INPUT_BATCH];
+	unsigned want = l->n_input - i, got, used = 0, done = 0;
+
+	if (want > INPUT_BATCH)
+		want = INPUT_BATCH;
+	for (unsigned k = 0; k < want; k++)
+		rte_prefetch0(l->input[i + k].data);
+	got = spot_recs_take(l->spots, r, want);
+	while (done < want && used < got) {
+		if (to_record(l, &l->input[i + done], l->input_flow[i + done], r[used]))
+			used++;
+		done++;
+	}
+	spot_recs_give(l->spots, r + used, got - used);
+	spot_admit(l->spots, r, used, l->now);
+	return done;
+}
+
+static void drain_waiting(struct lane *l)
+{
+	for (uint32_t i = 0; i < l->n_active && l->n_input < LANE_MESSAGES / 2; i++) {
+		struct lane_flow *f = l->active[i];
+		struct flow_sink sink = {l->input, l->n_input, LANE_MESSAGES};
+		unsigned before = l->n_input;
+
+		if (!f->is_undrained)
+			continue;
+		f->is_undrained = flow_drain(f->flow, &sink);
+		l->n_input = sink.n;
+		note_origin(l, f, before);
+	}
+}
+
+void lane_input_flush(struct lane *l)
+{
+	unsigned i = 0, n;
+
+	if (l->n_input == 0)
+		drain_waiting(l);
+	while (i < l->n_input) {
+		n = admit_some(l, i);
+		if (n == 0)
+			break; /* no record: they wait here, and no more is taken in */
+		i += n;
+	}
+	if (i > 0 && i < l->n_input) {
+		memmove(l->input, l->input + i, (l->n_input - i) * sizeof(l->input[0]));
+		memmove(l->input_flow, l->input_flow + i,
+			(l->n_input - i) * sizeof(l->input_flow[0]));
+	}
+	l->n_input -= i;
+}
+
+void lane_input_message(struct lane *l, struct lane_message *m)
+{
+	void *buf = lane_buf(m, LANE_BUF_MESSAGE);
+	struct spot_rec *r;
+
+	if (m->kind == SPL_MSG_REPLY) {
+		struct spot_reply reply = {.correlation = m->correlation,
+					   .payload = m->data,
+					   .payload_bytes = m->bytes,
+					   .content = m->content,
+					   .kind = m->error,
+					   .origin = SPOT_FROM_LANE,
+					   .buf = buf,
+					   .flow = m->lane};
+
+		spot_reply_in(l->spots, &reply);
+		return;
+	}
+	if (spot_recs_take(l->spots, &r, 1) == 0) {
+		struct spot_out out = {.to = SPOT_FROM_LANE,
+				       .kind = SPL_MSG_REPLY,
+				       .error = SPL_E_CAPACITY_EXCEEDED,
+				       .flow = m->lane,
+				       .correlation = m->correlation};
+
+		lane_fail(l, SPL_FAIL_NO_RECORD);
+		if (m->kind == SPL_MSG_SPOT_REQUEST)
+			lane_env.send(l, &out);
+		lane_release(l, buf, 0, 0, SPOT_FROM_LANE);
+		return;
+	}
+	r->payload = m->data;
+	r->payload_bytes = m->bytes;
+	r->buf = buf;
+	r->packet = m->packet;
+	r->deadline = m->deadline;
+	r->flow = m->lane;
+	r->charge = 0;
+	r->metadata = NULL;
+	r->metadata_bytes = 0;
+	r->content = m->content;
+	r->kind = m->kind;
+	r->origin = SPOT_FROM_LANE;
+	r->correlation = m->correlation;
+	r->source = m->source;
+	r->key = &m->key;
+	spot_admit(l->spots, &r, 1, l->now);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: a lane: one thread that polls, dispatches, runs turns and transmits.
+ *
+ * The lane knows the rooms (port, frame, link, spot) and the rooms do not know it. Each file beside
+ * this one is one stretch of a pass: rx.c (frames in, steering), input.c (packets to messages to
+ * records), out.c (what the Spots send and give back), peer.c (peers and flows, transmission),
+ * command.c (the agent's commands and our events for it), pass.c (the order of it all, clock and
+ * idling), setup.c (memory and start, on the agent's thread).
+ *
+ * Threads: everything in struct lane is the lane's own while it runs, but what is tagged. The agent
+ * makes it before and frees it after. Others reach in only by a ring (hop.h).
+ */
+#ifndef SPL_LANE_LANE_H
+#define SPL_LANE_LANE_H
+
+#include "dataplane/frame/build.h"
+#include "dataplane/lane/command.h"
+#include "dataplane/lane/hop.h"
+#include "dataplane/lane/idle.h"
+#include "dataplane/link/flow.h"
+#include "dataplane/port/rx.h"
+#include "dataplane/port/tx.h"
+#include "dataplane/spot/clock.h"
+#include "dataplane/spot/spot.h"
+
+#include <spotlane/stats.h>
+
+#define LANE_BURST	  32u	/* frames of one receive call */
+#define LANE_POP	  64u	/* items taken from one ring in a pass */
+#define LANE_MESSAGES	  512u	/* messages of one input round */
+#define LANE_TURNS	  512u	/* turns of one pass */
+#define LANE_PASS_US	  200u	/* and no turn begins later than this into a pass */
+#define LANE_FLOW_PACKETS 64u	/* packets of one flow in one pass */
+#define LANE_TIMER_STEP	  16u	/* flows whose timers are looked at in a pass */
+#define LANE_EVENTS	  1024u /* events with the agent at once */
+#define LANE_COPY_OUT	  64u	/* messages moved out of buffers in a pass */
+#define LANE_BUFFER_BYTES 2304u /* data room of a packet buffer, headroom included */
+
+/* Shared by all threads of the dataplane. */
+struct lane_shared {
+	struct hop hop;
+	struct port *ports;
+	unsigned n_ports, lanes;
+	struct tx_net *tx_net;
+	struct spl_stats *stats;
+	struct rte_mempool *pool;
+	uint32_t pool_low; /* free buffers below which waiting messages are copied out */
+	uint32_t associations;
+	uint32_t nap_us_max; /* 0: an idle lane only yields */
+	uint64_t tsc_hz;
+	/* w: agent, r: lanes; CLOCK_BOOTTIME ns, 0 = fenced */
+	_Atomic uint64_t lease_deadline __attribute__((aligned(64)));
+	/* w: agent; lanes leave their loop */
+	_Atomic bool stop;
+	/* credit left of the node pool, by class; w: lanes, when a flow opens, grows or ends */
+	_Atomic uint64_t credit[WIRE_CLASSES] __attribute__((aligned(64)));
+	uint64_t credit_tight; /* below it flows give back what is above their minimum */
+};
+
+/* In each packet buffer's private area. Written by whoever owns the buffer. */
+struct lane_buffer {
+	uint32_t refs; /* messages that lie in it */
+	uint32_t spare[15];
+};
+
+/* One flow with its way out. Memory is the agent's, made for the peer. */
+struct lane_flow {
+	struct lane *lane;
+	struct flow *flow; /* NULL until it is used first */
+	void *mem;
+	struct flow_params params;
+	struct build_path path[WIRE_CLASSES];
+	struct lane_flow *dirty_next;
+	struct lane_message *late_head, *late_tail; /* replies that wait for room in the flow */
+	uint64_t timer;				    /* next, ns */
+	uint64_t ref;				    /* how records name it: generation and slot */
+	uint64_t lifecycle;			    /* of the peer */
+	uint32_t active;			    /* place in lane.active */
+	uint16_t port;				    /* index */
+	bool is_dirty, is_undrained;
+};
+
+struct lane_peer {
+	uint64_t rx_id; /* 0: nobody */
+	uint32_t ip;
+	uint32_t generation;
+	uint32_t lanes;
+	struct lane_flow *flows; /* [lanes] */
+};
+
+/* A message that leaves a lane, in its lane memory: to a peer (until acknowledged) or another lane
+ * (until that one is done with it). */
+struct lane_message {
+	struct lane_message *next;
+	uint32_t bytes; /* of data */
+	uint16_t lane;	/* whose memory */
+	uint8_t kind, error;
+	uint16_t content;
+	uint8_t cls;
+	uint64_t correlation, deadline, packet, source;
+	struct spl_key key;
+	uint8_t data[] __attribute__((aligned(16)));
+};
+
+struct lane {
+	/* const after start */
+	struct lane_shared *sh;
+	struct spot_lane *spots;
+	struct lanemem *mem;
+	unsigned index;
+	struct spl_lane_stats *stats; /* w: this lane; r: other processes */
+	uint8_t port[PORTS_MAX];      /* ports this lane polls */
+	unsigned n_port;
+	struct spot_clock clock;
+	void *region[SPOT_MEM_COUNT];
+	size_t region_bytes[SPOT_MEM_COUNT];
+	struct lane_peer *peer; /* [associations] */
+	struct lane_flow **active;
+	uint32_t active_max;
+
+	/* the pass */
+	uint64_t now; /* cycles */
+	uint64_t now_ns;
+	uint64_t loops;
+	struct idle idle;
+	bool pool_is_low;
+	struct tx tx;
+	uint16_t ip_id;
+	uint32_t n_active, timer_at;
+	struct lane_flow *dirty;
+	struct lane_event *free_events;
+	struct lane_command *answered_head, *answered_tail; /* for the agent, ring was full */
+	struct lane_event *raised_head, *raised_tail;
+	struct lane_message *return_head, *return_tail;
+
+	/* one input round */
+	unsigned n_input;
+	struct flow_msg input[LANE_MESSAGES];
+	struct lane_flow *input_flow[LANE_MESSAGES];
+	struct frame_view view[LANE_BURST];
+	struct lane_event event[LANE_EVENTS];
+};
+
+static inline void lane_count(struct lane *l, enum spl_lane_counter c, uint64_t n)
+{
+	__atomic_store_n(&l->stats->counter[c], l->stats->counter[c] + n, __ATOMIC_RELAXED);
+}
+
+static inline void lane_use(struct lane *l, unsigned use)
+{
+	lane_count(l, SPL_C_FRAMES_RX, 1);
+	__atomic_store_n(&l->stats->use[use], l->stats->use[use] + 1, __ATOMIC_RELAXED);
+}
+
+static inline void lane_drop(struct lane *l, unsigned drop)
+{
+	lane_count(l, SPL_C_FRAMES_RX, 1);
+	__atomic_store_n(&l->stats->drop[drop], l->stats->drop[drop] + 1, __ATOMIC_RELAXED);
+}
+
+/* An accepted message that ended here as `fail`. */
+static inline void lane_fail(struct lane *l, enum spl_message_fail fail)
+{
+	lane_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
+	__atomic_store_n(&l->stats->fail[fail], l->stats->fail[fail] + 1, __ATOMIC_RELAXED);
+}
+
+/* Buffer handles of records and replies: a pointer and what it is. */
+enum lane_buf { LANE_BUF_MBUF = 0, LANE_BUF_MEM = 1, LANE_BUF_MESSAGE = 2, LANE_BUF_EVENT = 3 };
+#define LANE_BUF_MASK 7u
+
+static inline void *lane_buf(void *p, enum lane_buf kind)
+{
+	return (void *)((uintptr_t)p | (uintptr_t)kind);
+}
+
+/* References of records: generation in the upper half, then lane of the peer and slot. */
+static inline uint64_t lane_flow_ref(uint32_t generation, uint32_t peer_lane, uint32_t slot)
+{
+	return (uint64_t)generation << 32 | peer_lane << 16 | slot;
+}
+
+/* The flow a record names, or NULL when it has ended. */
+static inline struct lane_flow *lane_flow_of(struct lane *l, uint64_t ref)
+{
+	uint32_t slot = (uint32_t)ref & 0xffff, peer_lane = (uint32_t)ref >> 16 & 0xff;
+	struct lane_peer *p;
+
+	if (slot >= l->sh->associations)
+		return NULL;
+	p = &l->peer[slot];
+	if (p->rx_id == 0 || p->generation != ref >> 32 || peer_lane >= p->lanes)
+		return NULL;
+	return &p->flows[peer_lane];
+}
+
+static inline void lane_flow_touch(struct lane *l, struct lane_flow *f)
+{
+	if (f->is_dirty)
+		return;
+	f->is_dirty = true;
+	f->dirty_next = l->dirty;
+	l->dirty = f;
+}
+
+/* setup.c (agent). Numbers of one lane. */
+struct lane_conf {
+	struct spot_conf spot; /* lane, counters and fails are filled in */
+	uint32_t flows_max;    /* of one lane */
+};
+
+/* Makes lane `index` with all its memory; NULL and errno. */
+struct lane *lane_create(struct lane_shared *sh, unsigned index, const struct lane_conf *conf);
+/* Only after the lane left its loop, its rings are empty and every peer is down. */
+void lane_destroy(struct lane *l);
+
+/* pass.c. One pass; returns what it did (0: nothing, the lane may idle). */
+unsigned lane_pass(struct lane *l);
+/* The thread: passes until sh->stop. Argument of rte_eal_remote_launch(). */
+int lane_main(void *lane);
+
+/* rx.c. Frames of ports and of other threads; returns how many. */
+unsigned lane_rx_ports(struct lane *l);
+void lane_rx_frame(struct lane *l, struct rte_mbuf *m, const struct frame_view *v);
+void lane_rx_hopped(struct lane *l, struct rte_mbuf **m, unsigned n);
+void lane_mbuf_put(struct rte_mbuf *m); /* drops one reference */
+
+/* input.c. Packets of a flow become messages, messages become records. */
+void lane_input_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf *m,
+		       const struct frame_view *v);
+void lane_input_flush(struct lane *l);
+void lane_input_message(struct lane *l, struct lane_message *m); /* from another lane */
+
+/* out.c. The callbacks of the room of Spots, and giving back what it used. */
+extern const struct spot_env lane_env;
+void lane_release(struct lane *l, void *buf, uint64_t flow, uint32_t charge, uint8_t origin);
+void lane_returned(struct lane *l, struct lane_message *m);
+/* Queues `m` on its flow for the peer; takes it over. */
+void lane_flow_send(struct lane *l, struct lane_flow *f, struct lane_message *m);
+/* A message with room for `bytes` in this lane's memory; NULL without. */
+struct lane_message *lane_message_new(struct lane *l, uint32_t bytes);
+int lane_reply_link(struct lane *l, uint64_t flow, uint64_t correlation, uint8_t error,
+		    uint16_t content, const void *payload, uint32_t bytes);
+
+/* peer.c. */
+struct flow *lane_flow_open(struct lane *l, struct lane_flow *f);
+void lane_peer_up(struct lane *l, const struct lane_peer_up *up);
+void lane_peer_down(struct lane *l, uint32_t slot);
+unsigned lane_flows_tx(struct lane *l);
+void lane_flows_timers(struct lane *l);
+uint64_t lane_flows_due(const struct lane *l); /* ns, UINT64_MAX never */
+
+/* command.c. */
+void lane_command(struct lane *l, struct lane_command *c);
+void lane_command_answer(struct lane *l, struct lane_command *c);
+struct lane_event *lane_event_new(struct lane *l); /* NULL: all are with the agent */
+void lane_event_raise(struct lane *l, struct lane_event *e);
+void lane_event_done(struct lane *l, struct lane_event *e);
+void lane_retry(struct lane *l); /* what a full ring refused */
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: what the room of Spots sends and gives back: replies to peers, messages to other
+ * lanes, answers to the agent, and the end of every buffer, credit and lane message.
+ */
+#include "dataplane/lane/lane.h"
+
+#include "common/wire_msg.h"
+
+#include <errno.h>
+
+struct lane_message *lane_message_new(struct lane *l, uint32_t bytes)
+{
+	struct lane_message *m = lanemem_alloc(l->mem, sizeof(*m) + bytes);
+
+	if (!m)
+		return NULL;
+	m->next = NULL;
+	m->bytes = bytes;
+	m->lane = (uint16_t)l->index;
+	return m;
+}
+
+/* Gives a message back to the lane whose memory it is. */
+static void give_back(struct lane *l, struct lane_message *m)
+{
+	void *item = hop_tag(m, HOP_RETURN);
+
+	if (m->lane == l->index) {
+		lanemem_free(l->mem, m);
+		return;
+	}
+	if (!l->return_head && hop_push(&l->sh->hop, l->index, m->lane, &item, 1) == 1)
+		return;
+	m->next = NULL; /* the ring is full: lane_retry() */
+	if (l->return_tail)
+		l->return_tail->next = m;
+	else
+		l->return_head = m;
+	l->return_tail = m;
+}
+
+void lane_returned(struct lane *l, struct lane_message *m)
+{
+	lanemem_free(l->mem, m);
+}
+
+void lane_release(struct lane *l, void *buf, uint64_t flow, uint32_t charge, uint8_t origin)
+{
+	void *p = (void *)((uintptr_t)buf & ~(uintptr_t)LANE_BUF_MASK);
+
+	if (charge && origin == SPOT_FROM_LINK) {
+		struct lane_flow *f = lane_flow_of(l, flow);
+
+		if (f) {
+			flow_consumed(f->flow, WIRE_APP, charge);
+			lane_flow_touch(l, f);
+		} else {
+			atomic_fetch_add_explicit(&l->sh->credit[WIRE_APP], charge,
+						  memory_order_relaxed);
+		}
+	}
+	if (!p)
+		return;
+	switch ((enum lane_buf)((uintptr_t)buf & LANE_BUF_MASK)) {
+	case LANE_BUF_MBUF:
+		lane_mbuf_put(p);
+		break;
+	case LANE_BUF_MEM:
+		lanemem_free(l->mem, p);
+		break;
+	case LANE_BUF_MESSAGE:
+		give_back(l, p);
+		break;
+	case LANE_BUF_EVENT: /* a command's bytes: the command itself carries them back */
+		break;
+	}
+}
+
+static void env_release(void *host, const struct spot_done *done, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		lane_release(host, done[i].buf, done[i].flow, done[i].charge, done[i].origin);
+}
+
+void lane_flow_send(struct lane *l, struct lane_flow *f, struct lane_message *m)
+{
+	if (f->late_head ||
+	    flow_send(f->flow, (enum wire_class)m->cls, m->data, m->bytes, m) != 0) {
+		m->next = NULL;
+		if (f->late_tail)
+			f->late_tail->next = m;
+		else
+			f->late_head = m;
+		f->late_tail = m;
+	}
+	lane_flow_touch(l, f);
+}
+
+int lane_reply_link(struct lane *l, uint64_t flow, uint64_t correlation, uint8_t error,
+		    uint16_t content, const void *payload, uint32_t bytes)
+{
+	struct lane_flow *f = lane_flow_of(l, flow);
+	struct wire_msg h = {.kind = SPL_MSG_REPLY,
+			     .error = error,
+			     .content = content,
+			     .correlation = correlation};
+	struct lane_message *m;
+
+	if (!f || !f->flow)
+		return -ENOTCONN;
+	if (bytes + WIRE_MSG_BYTES > f->params.peer_msg_bytes)
+		return -EMSGSIZE;
+	m = lane_message_new(l, WIRE_MSG_BYTES + bytes);
+	if (!m)
+		return -ENOBUFS;
+	m->cls = WIRE_INFRA;
+	wire_msg_put(m->data, &h);
+	if (bytes)
+		memcpy(m->data + WIRE_MSG_BYTES, payload, bytes);
+	lane_flow_send(l, f, m);
+	lane_count(l, SPL_C_MESSAGES_SENT, 1);
+	return 0;
+}
+
+static int send_lane(struct lane *l, const struct spot_out *o)
+{
+	struct lane_message *m;
+	void *item;
+
+	if (o->flow >= l->sh->lanes)
+		return -ENOTCONN;
+	m = lane_message_new(l, o->payload_bytes);
+	if (!m)
+		return -ENOBUFS;
+	m->kind = o->kind;
+	m->error = o->error;
+	m->content = o->content;
+	m->correlation = o->correlation;
+	m->deadline = o->deadline;
+	m->packet = o->packet;
+	m->source = o->source;
+	m->key = o->key;
+	if (o->payload_bytes)
+		memcpy(m->data, o->payload, o->payload_bytes);
+	item = hop_tag(m, HOP_MESSAGE);
+	if (hop_push(&l->sh->hop, l->index, (unsigned)o->flow, &item, 1) != 1) {
+		lanemem_free(l->mem, m);
+		return -EAGAIN;
+	}
+	lane_count(l, SPL_C_MESSAGES_SENT, 1);
+	return 0;
+}
+
+/* The reply to a LANE_CALL: its command is the flow. */
+static int send_agent(struct lane *l, const struct spot_out *o)
+{
+	struct lane_event *e = lane_event_new(l);
+	void *copy = NULL;
+
+	if (!e)
+		return -EAGAIN;
+	if (o->payload_bytes) {
+		copy = lanemem_alloc(l->mem, o->payload_bytes);
+		if (!copy) {
+			lane_event_done(l, e);
+			return -ENOBUFS;
+		}
+		memcpy(copy, o->payload, o->payload_bytes);
+	}
+	e->kind = LANE_EV_CALLED;
+	e->error = o->error;
+	e->content = o->content;
+	e->data = copy;
+	e->bytes = o->payload_bytes;
+	e->buf = copy ? lane_buf(copy, LANE_BUF_MEM) : NULL;
+	e->flow = o->flow;
+	e->correlation = o->correlation;
+	lane_event_raise(l, e);
+	return 0;
+}
+
+static int env_send(void *host, const struct spot_out *o)
+{
+	struct lane *l = host;
+
+	switch ((enum spot_origin)o->to) {
+	case SPOT_FROM_LINK:
+		return lane_reply_link(l, o->flow, o->correlation, o->error, o->content, o->payload,
+				       o->payload_bytes);
+	case SPOT_FROM_LANE:
+		return send_lane(l, o);
+	case SPOT_FROM_AGENT:
+		return send_agent(l, o);
+	case SPOT_FROM_SELF:
+		break;
+	}
+	return -ENOTCONN;
+}
+
+static int env_missing(void *host, const struct spl_key *key, uint8_t origin, uint64_t flow,
+		       uint64_t correlation)
+{
+	struct lane *l = host;
+	struct lane_event *e = lane_event_new(l);
+
+	if (!e)
+		return -EAGAIN;
+	e->kind = LANE_EV_MISSING;
+	e->key = *key;
+	e->origin = origin;
+	e->flow = flow;
+	e->correlation = correlation;
+	lane_event_raise(l, e);
+	return 0;
+}
+
+static void env_answer(void *host, const struct spot_answer *a)
+{
+	struct lane *l = host;
+	struct lane_command *c = (struct lane_command *)(uintptr_t)a->op;
+
+	c->verdict = a->verdict;
+	c->error = a->error;
+	c->content = a->content;
+	c->mem = NULL;
+	c->mem_bytes = 0;
+	if (a->reply_bytes) {
+		c->mem = lanemem_alloc(l->mem, a->reply_bytes);
+		if (c->mem) {
+			memcpy(c->mem, a->reply, a->reply_bytes);
+			c->mem_bytes = a->reply_bytes;
+		} else { /* the agent discards what was accepted */
+			c->verdict = SPOT_FAILED;
+			c->error = SPL_E_CAPACITY_EXCEEDED;
+			c->mem_bytes = UINT32_MAX;
+		}
+	}
+	lane_command_answer(l, c);
+}
+
+static int env_close_wanted(void *host, const struct spl_key *key, uint64_t object_generation)
+{
+	struct lane *l = host;
+	struct lane_event *e = lane_event_new(l);
+
+	if (!e)
+		return -EAGAIN;
+	e->kind = LANE_EV_CLOSE_WANTED;
+	e->key = *key;
+	e->object_generation = object_generation;
+	lane_event_raise(l, e);
+	return 0;
+}
+
+const struct spot_env lane_env = {
+	.send = env_send,
+	.release = env_release,
+	.missing = env_missing,
+	.answer = env_answer,
+	.close_wanted = env_close_wanted,
+};

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: one pass of a lane, and the loop of passes. The order is the design's: receive, drain
+ * the rings, admit, run turns, timers, transmit; then idle, which is the only place that sleeps.
+ */
+#include "dataplane/lane/lane.h"
+
+#include "common/clock.h"
+
+#include <rte_lcore.h>
+#include <rte_mempool.h>
+#include <rte_pause.h>
+#include <rte_ring.h>
+#include <sched.h>
+
+#define POOL_LOOK 64u /* passes between two looks at the pool */
+
+/* Reads both clocks and moves the lease into cycles: past it nothing new starts (S-LEASE-2). */
+static void read_clocks(struct lane *l)
+{
+	uint64_t lease = atomic_load_explicit(&l->sh->lease_deadline, memory_order_acquire);
+	uint64_t cycles;
+
+	l->now = spot_now(&l->clock);
+	l->now_ns = clock_boot_ns();
+	if (lease == UINT64_MAX)
+		cycles = UINT64_MAX;
+	else if (lease <= l->now_ns)
+		cycles = 0;
+	else
+		cycles = l->now + spot_from_ns(&l->clock, lease - l->now_ns);
+	/* The heap holds back an eighth, so that replies find room when requests fill it. */
+	spot_lane_set(l->spots, cycles, l->pool_is_low,
+		      lanemem_left(l->mem) > l->mem->bytes / 8 ? UINT32_MAX : 0);
+}
+
+static void look_at_pool(struct lane *l)
+{
+	const struct rte_mempool *p = l->sh->pool;
+
+	if (l->loops % POOL_LOOK != 0 && !l->pool_is_low)
+		return;
+	l->pool_is_low = rte_ring_count(p->pool_data) < l->sh->pool_low;
+	if (!l->pool_is_low)
+		return;
+	lane_count(l, SPL_C_MBUFS_LOW, 1);
+	lane_count(l, SPL_C_LINK_COPIED_OUT, spot_copy_out(l->spots, LANE_COPY_OUT));
+}
+
+static void take_item(struct lane *l, void *item)
+{
+	struct rte_mbuf *m;
+
+	switch (hop_kind(item)) {
+	case HOP_FRAME:
+		m = hop_pointer(item);
+		lane_rx_hopped(l, &m, 1);
+		break;
+	case HOP_MESSAGE:
+		lane_input_message(l, hop_pointer(item));
+		break;
+	case HOP_RETURN:
+		lane_returned(l, hop_pointer(item));
+		break;
+	case HOP_COMMAND:
+		lane_command(l, hop_pointer(item));
+		break;
+	case HOP_EVENT:
+		lane_event_done(l, hop_pointer(item));
+		break;
+	}
+}
+
+static unsigned drain_rings(struct lane *l)
+{
+	const struct hop *h = &l->sh->hop;
+	unsigned total = 0;
+
+	for (unsigned from = 0; from < h->users; from++) {
+		void *item[LANE_POP];
+		unsigned n;
+
+		if (from == l->index)
+			continue;
+		n = hop_pop(h, from, l->index, item, LANE_POP);
+		for (unsigned i = 0; i < n; i++)
+			take_item(l, item[i]);
+		total += n;
+	}
+	return total;
+}
+
+static void publish_stats(struct lane *l, uint64_t start)
+{
+	uint64_t took = spot_now(&l->clock) - start;
+	uint64_t *max = &l->stats->counter[SPL_C_LOOP_CYCLES_MAX];
+
+	if (took > *max)
+		__atomic_store_n(max, took, __ATOMIC_RELAXED);
+	__atomic_store_n(&l->stats->counter[SPL_C_FRAMES_TX], l->tx.counts.sent, __ATOMIC_RELAXED);
+	__atomic_store_n(&l->stats->counter[SPL_C_FRAMES_TX_DROPPED],
+			 l->tx.counts.dropped_full + l->tx.counts.dropped_down +
+				 l->tx.counts.dropped_size + l->tx.counts.dropped_nombuf,
+			 __ATOMIC_RELAXED);
+}
+
+unsigned lane_pass(struct lane *l)
+{
+	unsigned work = 0;
+
+	l->loops++;
+	read_clocks(l);
+	look_at_pool(l);
+	lane_retry(l);
+	if (l->n_input < LANE_MESSAGES / 2) /* else no record is free: leave it in the device */
+		work += lane_rx_ports(l);
+	work += drain_rings(l);
+	lane_input_flush(l);
+	work += spot_tick(l->spots, l->now, LANE_TURNS);
+	work += spot_run(l->spots, LANE_TURNS, l->now + spot_from_us(&l->clock, LANE_PASS_US));
+	lane_flows_timers(l);
+	work += lane_flows_tx(l);
+	work += tx_poll(&l->tx);
+	tx_flush(&l->tx);
+	lane_count(l, SPL_C_LOOPS, 1);
+	if (work) {
+		lane_count(l, SPL_C_LOOPS_BUSY, 1);
+		publish_stats(l, l->now);
+	}
+	return work;
+}
+
+/* Until the next timer of this lane, microseconds, at most `max`. */
+static uint32_t due_us(const struct lane *l, uint32_t max)
+{
+	uint64_t due = lane_flows_due(l);
+
+	if (due <= l->now_ns)
+		return 0;
+	due = (due - l->now_ns) / 1000u;
+	return due < max ? (uint32_t)due : max;
+}
+
+static void idle(struct lane *l)
+{
+	struct lane_shared *sh = l->sh;
+	uint32_t max = sh->nap_us_max;
+	struct wake *w = &sh->hop.wake[l->index];
+
+	if (spot_ready(l->spots) || l->dirty || l->n_input || l->answered_head || l->raised_head ||
+	    l->return_head)
+		max = 0;
+	switch (idle_next(&l->idle, max ? due_us(l, max) : 0)) {
+	case IDLE_SPIN:
+		rte_pause();
+		break;
+	case IDLE_YIELD:
+		lane_count(l, SPL_C_NAPS, 1);
+		sched_yield();
+		break;
+	case IDLE_NAP:
+		tx_reclaim(&l->tx);
+		wake_park(w);
+		if (hop_idle(&sh->hop, l->index) &&
+		    !atomic_load_explicit(&sh->stop, memory_order_relaxed)) {
+			lane_count(l, SPL_C_NAPS, 1);
+			wake_sleep(w, NULL, 0, l->idle.nap_us);
+		}
+		wake_unpark(w);
+		break;
+	}
+}
+
+int lane_main(void *arg)
+{
+	struct lane *l = arg;
+
+	while (!atomic_load_explicit(&l->sh->stop, memory_order_acquire)) {
+		if (lane_pass(l))
+			idle_busy(&l->idle);
+		else
+			idle(l);
+	}
+	tx_fini(&l->tx);
+	return 0;
+}
