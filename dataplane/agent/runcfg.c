@@ -66,7 +66,7 @@ static int take_ports(struct runcfg *r, const struct dp_config *in, char *err, s
 					  .gateway = d.gateway,
 					  .prefix = d.prefix_len,
 					  .mtu = d.mtu,
-					  .udp_base = in->udp_base};
+					  .udp_base = d.udp_base};
 		if (copy_text(p->name, sizeof(p->name), d.name) ||
 		    copy_text(p->device, sizeof(p->device), d.device))
 			return bad(err, n, "ports", "name or device empty or too long");
@@ -88,9 +88,11 @@ static int take_stages(struct runcfg *r, const struct dp_config *in, char *err, 
 		if (rd.bad || r->n_stages == RUNCFG_STAGES_MAX)
 			return bad(err, n, "stages", "malformed list, or more than 64");
 		r->stage[r->n_stages].module = keep(r, d.module);
+		r->stage[r->n_stages].symbol = keep(r, d.symbol);
 		r->stage[r->n_stages].entry = d.entry;
-		if (!r->stage[r->n_stages++].module)
+		if (!r->stage[r->n_stages].module || !r->stage[r->n_stages].symbol)
 			return bad(err, n, "stages", "too much text");
+		r->n_stages++;
 	}
 	return 0;
 }

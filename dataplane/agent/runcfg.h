@@ -19,6 +19,7 @@
 
 struct runcfg_stage {
 	const char *module;
+	const char *symbol; /* "": SPL_STAGE_SYMBOL */
 	bool entry;
 };
 

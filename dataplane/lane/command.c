@@ -144,7 +144,8 @@ static void call(struct lane *l, struct lane_command *c)
 	}
 	if (c->bytes)
 		memcpy(m->data, c->data, c->bytes);
-	m->key = c->key;
+	m->target.key = c->key;
+	m->target.id = c->id;
 	r->payload = m->data;
 	r->payload_bytes = c->bytes;
 	r->buf = lane_buf(m, LANE_BUF_MESSAGE);
@@ -159,7 +160,7 @@ static void call(struct lane *l, struct lane_command *c)
 	r->origin = SPOT_FROM_AGENT;
 	r->correlation = c->correlation;
 	r->source = 0;
-	r->key = &m->key;
+	r->key = &m->target.key;
 	spot_admit(l->spots, &r, 1, l->now);
 }
 

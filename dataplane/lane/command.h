@@ -72,8 +72,9 @@ struct lane_command {
 	uint64_t packet;		      /* CALL */
 	uint64_t object_generation;
 	struct spl_key key;
-	const struct spot_stage *stage; /* PREPARE */
-	struct spl_name id;		/* PREPARE */
+	const struct spot_stage *stage; /* PREPARE; answer: of the Spot that is gone, or NULL */
+	uint8_t id_len;			/* answer: with it */
+	struct spl_name id;		/* PREPARE, CALL */
 	union {
 		struct lane_peer_up up;
 		uint32_t slot;		/* PEER_DOWN */
@@ -104,6 +105,7 @@ struct lane_event {
 	uint64_t deadline; /* CLOCK_BOOTTIME ns, 0 none */
 	uint64_t object_generation;
 	struct spl_key key;
+	struct spl_name id; /* MISSING */
 };
 
 #endif

@@ -262,6 +262,6 @@ void lane_input_message(struct lane *l, struct lane_message *m)
 	r->origin = SPOT_FROM_LANE;
 	r->correlation = m->correlation;
 	r->source = m->source;
-	r->key = &m->key;
+	r->key = &m->target.key;
 	spot_admit(l->spots, &r, 1, l->now);
 }

@@ -98,7 +98,7 @@ struct lane_message {
 	uint16_t content;
 	uint8_t cls;
 	uint64_t correlation, deadline, packet, source;
-	struct spl_key key;
+	struct spl_target target; /* its key is what a record points to */
 	uint8_t data[] __attribute__((aligned(16)));
 };
 
@@ -237,6 +237,12 @@ void lane_release(struct lane *l, void *buf, uint64_t flow, uint32_t charge, uin
 void lane_returned(struct lane *l, struct lane_message *m);
 /* Queues `m` on its flow for the peer; takes it over. */
 void lane_flow_send(struct lane *l, struct lane_flow *f, struct lane_message *m);
+/* The target a key pointer lies in: see spot_env.missing. */
+static inline const struct spl_target *lane_target_of(const struct spl_key *key)
+{
+	return (const struct spl_target *)(const void *)key;
+}
+
 /* A message with room for `bytes` in this lane's memory; NULL without. */
 struct lane_message *lane_message_new(struct lane *l, uint32_t bytes);
 int lane_reply_link(struct lane *l, uint64_t flow, uint64_t correlation, uint8_t error,

@@ -122,6 +122,8 @@ int lane_reply_link(struct lane *l, uint64_t flow, uint64_t correlation, uint8_t
 	return 0;
 }
 
+static const struct spl_target no_target;
+
 static int send_lane(struct lane *l, const struct spot_out *o)
 {
 	struct lane_message *m;
@@ -139,7 +141,7 @@ static int send_lane(struct lane *l, const struct spot_out *o)
 	m->deadline = o->deadline;
 	m->packet = o->packet;
 	m->source = o->source;
-	m->key = o->key;
+	m->target = o->target ? *o->target : no_target; /* a reply has none */
 	if (o->payload_bytes)
 		memcpy(m->data, o->payload, o->payload_bytes);
 	item = hop_tag(m, HOP_MESSAGE);
@@ -207,6 +209,7 @@ static int env_missing(void *host, const struct spl_key *key, uint8_t origin, ui
 		return -EAGAIN;
 	e->kind = LANE_EV_MISSING;
 	e->key = *key;
+	e->id = lane_target_of(key)->id;
 	e->origin = origin;
 	e->flow = flow;
 	e->correlation = correlation;
@@ -221,6 +224,8 @@ static void env_answer(void *host, const struct spot_answer *a)
 
 	c->verdict = a->verdict;
 	c->error = a->error;
+	c->stage = a->stage;
+	c->id_len = a->id_len;
 	c->content = a->content;
 	c->mem = NULL;
 	c->mem_bytes = 0;

@@ -10,7 +10,6 @@
 #include <rte_mempool.h>
 #include <rte_pause.h>
 #include <rte_ring.h>
-#include <sched.h>
 
 #define POOL_LOOK 64u /* passes between two looks at the pool */
 
@@ -155,7 +154,7 @@ static void idle(struct lane *l)
 		break;
 	case IDLE_YIELD:
 		lane_count(l, SPL_C_NAPS, 1);
-		sched_yield();
+		wake_yield();
 		break;
 	case IDLE_NAP:
 		tx_reclaim(&l->tx);

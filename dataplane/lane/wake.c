@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,4 +48,9 @@ void wake_kick(struct wake *w)
 		return; /* another pusher was first */
 	if (write(w->fd, &one, sizeof(one)) < 0)
 		return; /* full counter: it is awake anyway */
+}
+
+void wake_yield(void)
+{
+	sched_yield();
 }

@@ -27,6 +27,9 @@ void wake_fini(struct wake *w);
  */
 void wake_sleep(struct wake *w, const int *fds, unsigned n_fds, uint32_t max_us);
 
+/* Lets another thread of this core run. */
+void wake_yield(void);
+
 /* The slow half of wake_up(): writes the eventfd. */
 void wake_kick(struct wake *w);
 

@@ -12,6 +12,8 @@
 #include <spotlane/errors.h>
 #include <spotlane/stage.h>
 
+struct spot_stage;
+
 /* A message that leaves the room. Everything is borrowed until send() returns. */
 struct spot_out {
 	uint8_t to;    /* enum spot_origin: LINK, LANE or AGENT */
@@ -24,8 +26,8 @@ struct spot_out {
 	uint64_t correlation;
 	uint64_t deadline; /* of a request: cycles */
 	uint64_t packet;
-	uint64_t source;    /* of a send or request, for spot_rec.source */
-	struct spl_key key; /* of a send or request: its target */
+	uint64_t source;		 /* of a send or request, for spot_rec.source */
+	const struct spl_target *target; /* of a send or request, as the stage gave it */
 };
 
 /* A buffer reference and credit that the room gives back. */
@@ -60,6 +62,9 @@ struct spot_answer {
 	uint16_t content;
 	uint32_t reply_bytes;
 	const void *reply; /* of spl_reply() in on_create */
+	const struct spot_stage
+		*stage; /* of the Spot that is gone now (for spot_plan_remove()), or NULL */
+	uint8_t id_len;
 	struct spl_key key;
 	uint64_t object_generation;
 };
@@ -78,7 +83,9 @@ struct spot_env {
 	/* A request of a Spot of this node met no Spot under `key`: the host finds out whether the
 	 * object exists and answers the requester, NotFound or Unavailable, with spot_reply_in()
 	 * on the requester's lane (here when origin is SPOT_FROM_SELF, lane `flow` otherwise;
-	 * S-ADDR-6). 0 when it took that over; negative: the room answers Unavailable. */
+	 * S-ADDR-6). `key` is the very pointer of the record, or lies in the spl_target that the
+	 * stage gave, so that the host finds the id beside it. 0 when it took that over; negative:
+	 * the room answers Unavailable. */
 	int (*missing)(void *host, const struct spl_key *key, uint8_t origin, uint64_t flow,
 		       uint64_t correlation);
 

@@ -143,6 +143,7 @@ struct spl_stage {
 /* A Spot that is spoken to: make it once, keep it, use it for any number of messages. */
 struct spl_target {
 	struct spl_key key;
+	struct spl_name id; /* asked of the authority when no such Spot is found here */
 };
 
 /* Fills `target` from an id; -EINVAL when the id is no legal name (S-ID-3). Any thread. */
