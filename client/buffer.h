@@ -8,22 +8,23 @@
 
 struct buffer {
 	uint32_t len;
-	uint8_t b[];
+	uint32_t cls; /* enum wire_class, while a link has it */
+	_Alignas(8) uint8_t b[];
 };
 
 /* NULL when there is no memory. The bytes are not initialised. */
-static inline struct buffer *buffer_new(uint32_t len)
+static inline struct buffer *buffer_new(size_t len)
 {
-	struct buffer *b = (struct buffer *)malloc(sizeof(*b) + len);
+	struct buffer *msg = (struct buffer *)malloc(sizeof(*msg) + len);
 
-	if (b)
-		b->len = len;
-	return b;
+	if (msg)
+		msg->len = (uint32_t)len;
+	return msg;
 }
 
-static inline void buffer_free(struct buffer *b)
+static inline void buffer_free(struct buffer *msg)
 {
-	free(b);
+	free(msg);
 }
 
 #endif

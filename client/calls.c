@@ -100,13 +100,13 @@ struct call *calls_add(struct calls *c, enum call_kind kind, uint64_t due_ns)
 	memset(call, 0, sizeof(*call));
 	call->id = c->serial++ << SLOT_BITS | (uint64_t)(call - c->slot);
 	call->kind = (uint8_t)kind;
-	call->state = CALL_WAITING;
+	call->state = CALL_NEW;
 	calls_due(c, call, due_ns);
 	c->used++;
 	return call;
 }
 
-static struct call *slot_of(const struct calls *c, uint64_t id)
+struct call *calls_known(const struct calls *c, uint64_t id)
 {
 	uint64_t slot = id & (CALLS_MAX - 1);
 
@@ -115,14 +115,9 @@ static struct call *slot_of(const struct calls *c, uint64_t id)
 
 struct call *calls_find(const struct calls *c, uint64_t id)
 {
-	struct call *call = slot_of(c, id);
+	struct call *call = calls_known(c, id);
 
 	return call && call->state != CALL_ENDED ? call : NULL;
-}
-
-bool calls_known(const struct calls *c, uint64_t id)
-{
-	return slot_of(c, id) != NULL;
 }
 
 void calls_end(struct calls *c, struct call *call, int result, struct buffer *answer)
@@ -130,11 +125,27 @@ void calls_end(struct calls *c, struct call *call, int result, struct buffer *an
 	heap_remove(c, call);
 	buffer_free(call->out);
 	call->out = NULL;
-	call->owner = NULL;
+	call->route = NULL;
 	call->state = CALL_ENDED;
 	call->result = result;
 	call->answer = answer;
 	TAILQ_INSERT_TAIL(&c->ended, call, link);
+}
+
+static void make_free(struct calls *c, struct call *call)
+{
+	call->id = 0;
+	call->state = CALL_FREE;
+	TAILQ_INSERT_HEAD(&c->free, call, link);
+	c->used--;
+}
+
+void calls_drop(struct calls *c, struct call *call)
+{
+	heap_remove(c, call);
+	buffer_free(call->out);
+	call->out = NULL;
+	make_free(c, call);
 }
 
 struct call *calls_expired(const struct calls *c, uint64_t now_ns)
@@ -155,10 +166,7 @@ bool calls_take_ended(struct calls *c, struct call *out)
 		return false;
 	TAILQ_REMOVE(&c->ended, call, link);
 	*out = *call;
-	call->id = 0;
-	call->state = CALL_FREE;
 	call->answer = NULL;
-	TAILQ_INSERT_HEAD(&c->free, call, link);
-	c->used--;
+	make_free(c, call);
 	return true;
 }

@@ -14,6 +14,7 @@ struct route {
 	TAILQ_ENTRY(route) age;	   /* least recently used first; not while it is asked for */
 	struct call_queue waiting; /* calls in the order in which they were begun */
 	uint64_t resolve;	   /* the RESOLVE call that is under way; 0 = none */
+	uint64_t asked_ns;	   /* when it was last asked for */
 	uint64_t until_ns;	   /* usable before this; 0 = not known */
 	uint64_t generation;	   /* of the object, when it was resolved */
 	uint16_t lane;

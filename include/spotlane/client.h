@@ -32,11 +32,11 @@ struct spl_client;
  * milliseconds, 1 ms .. INT_MAX ms (S-LIM-8).
  */
 struct spl_client_config {
-	uint32_t size;	     /* sizeof(struct spl_client_config) */
-	const char *address; /* IPv4 address of a node; no default */
-	uint16_t udp_base;   /* first UDP port of the node: 4700 */
-	const char *mesh;    /* mesh name: "default" */
-	const char *name;    /* start of the client's RID, [A-Za-z0-9._-]{1,64}: "client" */
+	uint32_t size;		    /* sizeof(struct spl_client_config) */
+	const char *address;	    /* IPv4 address of a node; no default */
+	uint16_t udp_base;	    /* first UDP port of the node: 4700 */
+	const char *mesh;	    /* mesh name: "default" */
+	const char *name;	    /* start of the client's RID, [A-Za-z0-9._-]{1,64}: "client" */
 	int64_t send_timeout_us;    /* a send, or a request, waits so long for room: 1 s */
 	int64_t request_timeout_us; /* of requests that name none: 30 s */
 	int64_t create_timeout_us;  /* of create, find, close that name none: 30 s */
@@ -68,11 +68,11 @@ struct spl_client_result {
 	int kind;	  /* SPL_OK, enum spl_error or SPL_CLIENT_CANCELLED */
 	uint16_t content; /* of payload: enum spl_content_type */
 	uint32_t payload_bytes;
-	const void *payload; /* reply of a request, answer of on_create */
-	enum spl_client_created created;  /* create, get_or_create */
-	bool found;			  /* find: `ref` names the Ready Spot */
-	bool closed;			  /* close_spot: false as in S-CLOSE-2 */
-	const struct spl_spot_ref *ref;	  /* existing, created or found; NULL otherwise */
+	const void *payload;		 /* reply of a request, answer of on_create */
+	enum spl_client_created created; /* create, get_or_create */
+	bool found;			 /* find: `ref` names the Ready Spot */
+	bool closed;			 /* close_spot: false as in S-CLOSE-2 */
+	const struct spl_spot_ref *ref;	 /* existing, created or found; NULL otherwise */
 };
 
 typedef void (*spl_client_fn)(struct spl_client *client, uint64_t call,
@@ -94,7 +94,7 @@ struct spl_client_message {
 struct spl_client_creation {
 	const void *id; /* NULL: a new id, and AlreadyExists instead of Existing (S-CREATE-1) */
 	uint32_t id_bytes;
-	const char *type; /* stable type */
+	const char *type;	/* stable type */
 	uint32_t request_bytes; /* up to SPL_CREATE_REQUEST_BYTES_MAX */
 	const void *request;
 	int64_t timeout_us; /* 0 = the configured one */
@@ -103,9 +103,9 @@ struct spl_client_creation {
 struct spl_client_stats {
 	uint64_t packets_sent, packets_received, packets_retransmitted, packets_dropped;
 	uint64_t messages_sent, messages_received;
-	uint64_t late_replies;			/* for a call that had ended (S-COMPL-6) */
-	uint64_t resolves, route_hits;		/* questions to the authority, and those saved */
-	uint64_t connects, losses;		/* associations begun, and lost */
+	uint64_t late_replies;	       /* for a call that had ended (S-COMPL-6) */
+	uint64_t resolves, route_hits; /* questions to the authority, and those saved */
+	uint64_t connects, losses;     /* associations begun, and lost */
 	uint64_t calls_pending, calls_waiting, waiting_bytes, routes; /* now */
 };
 
@@ -178,6 +178,28 @@ int spl_client_cancel(struct spl_client *client, uint64_t call);
 
 /* Polls until the call has ended (its callback has run). 0; -ENOENT: no such call; -EBUSY. */
 int spl_client_wait(struct spl_client *client, uint64_t call);
+
+/* The same calls, waited for. `answer` is filled when the return value is 0, and then freed by
+ * spl_client_answer_free(). -EINTR: a signal came first, and the call is cancelled.
+ */
+struct spl_client_answer {
+	int kind;	  /* SPL_OK or enum spl_error */
+	uint16_t content; /* of payload */
+	uint32_t payload_bytes;
+	void *payload; /* NULL when empty */
+	enum spl_client_created created;
+	bool found, closed, has_ref;
+	struct spl_spot_ref ref;
+};
+int spl_client_request_wait(struct spl_client *client, const struct spl_client_message *message,
+			    struct spl_client_answer *answer);
+int spl_client_create_wait(struct spl_client *client, const struct spl_client_creation *creation,
+			   struct spl_client_answer *answer);
+int spl_client_find_wait(struct spl_client *client, const void *id, size_t id_bytes,
+			 struct spl_client_answer *answer);
+int spl_client_close_spot_wait(struct spl_client *client, const struct spl_spot_ref *ref,
+			       struct spl_client_answer *answer);
+void spl_client_answer_free(struct spl_client_answer *answer);
 
 /* Polls until nothing sent is unacknowledged and no call waits. 0; -ETIMEDOUT; -EBUSY. */
 int spl_client_flush(struct spl_client *client, int timeout_ms);
