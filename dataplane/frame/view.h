@@ -28,6 +28,7 @@ struct frame_local {
 	uint8_t mac[6];
 	uint8_t prefix;	 /* 0..32 */
 	uint8_t n_lanes; /* 1..128: how many lanes the destination ports steer to */
+	uint8_t rx;	 /* FRAME_RX_* that hold for every frame of the port (PARTIAL) */
 	uint32_t ip;
 	uint32_t gateway;  /* 0: none */
 	uint16_t udp_base; /* lane j: base + j, base + 128 + j; agent: base + 256 */

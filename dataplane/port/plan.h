@@ -31,6 +31,7 @@ struct port_config {
 /* From rte_eth_dev_info_get(), or made up. */
 struct port_caps {
 	bool tx_udp_csum, tx_multi_seg, rx_ip_csum, rx_udp_csum;
+	bool rx_partial; /* may hand over frames of the local kernel with unfinished UDP sums */
 	uint16_t max_rx_queues, max_tx_queues;
 	uint16_t rx_desc_min, rx_desc_max, rx_desc_align;
 	uint16_t tx_desc_min, tx_desc_max, tx_desc_align;
@@ -39,16 +40,21 @@ struct port_caps {
 
 /* What is asked of the device; the rest is done in software. */
 struct port_plan {
-	bool tx_udp_csum, tx_multi_seg, rx_ip_csum, rx_udp_csum;
-	uint16_t n_tx; /* transmit queues: users + nobody more; see tx.h for who shares */
+	bool tx_udp_csum, tx_multi_seg, rx_ip_csum, rx_udp_csum, rx_partial;
+	uint16_t n_tx; /* transmit queues, at most one a user; see tx.h for who shares */
 	uint16_t rx_desc, tx_desc;
 };
+
+/* Writes a sentence into err and returns code. For the port rooms. */
+int port_say(char err[PORT_ERR_BYTES], int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* True for a PCI address ("[dddd:]bb:dd.f"); everything else is a vdev. */
 bool port_is_pci(const char *device);
 
-/* Bytes of the part of a device string that names it: up to the first comma. */
-size_t port_device_name_len(const char *device);
+/* The name that DPDK gives the device: the part before the first comma, a PCI address with its
+ * domain. false: longer than PORT_NAME_BYTES - 1, or empty. */
+bool port_device_name(const char *device, char out[PORT_NAME_BYTES]);
 
 /* Checks n configurations against themselves and each other: names and devices unique (devices by
  * their name part only), addresses usable, one address per port, MTU and UDP range in bounds. 0, or

@@ -26,9 +26,9 @@ struct port {
 	_Atomic bool link_up; /* w: agent, r: lanes */
 };
 
-/* Compares the devices EAL brought up with the n configured ones, and sets ids[i]. -ENODEV and a
- * sentence naming the port whose device is missing; -EBUSY if more devices came up than were
- * configured (one of them is named). */
+/* Compares the devices EAL brought up with the n configured ones, and sets ids[i]. 0; -ENODEV and a
+ * sentence naming the port whose device is missing; or how many devices came up that no port asked
+ * for (members of a bond do), with one of them named in err. */
 int port_find_all(const struct port_config *c, unsigned n, uint16_t *ids, char err[PORT_ERR_BYTES])
 	__attribute__((warn_unused_result));
 

@@ -24,6 +24,7 @@ struct rte_mbuf;
 struct rte_ring;
 struct rte_mempool;
 struct tx_net;
+struct tx_in;
 
 struct tx_counts {
 	uint64_t sent, bytes;	 /* accepted by a port */
@@ -39,20 +40,22 @@ struct tx_port {
 	struct port *port;
 	struct rte_ring *hop; /* NULL: queue is ours */
 	uint16_t queue, owner, n;
-	bool poked; /* the owner's ring was empty when we pushed */
+	uint32_t bytes; /* of the n frames in buf */
 	struct rte_mbuf *buf[TX_BURST];
 };
 
 struct tx {
 	struct tx_net *net;
 	struct rte_mempool *pool; /* for linearised copies */
+	const struct tx_in *in;	  /* rings that others fill for our queues */
+	unsigned n_in;
 	uint16_t user, n_ports;
 	struct tx_counts counts;
 	struct tx_port port[PORTS_MAX];
 };
 
 /* Makes the rings that `users` users of the ports need. wake (may be NULL) is called on the pushing
- * user's thread when a ring that was empty got frames: the owner may be napping. NULL and errno. */
+ * user's thread after frames were handed to `owner`, who may be napping. NULL and errno. */
 struct tx_net *tx_net_create(struct port *ports, unsigned n_ports, unsigned users,
 			     void (*wake)(void *ctx, unsigned owner), void *wake_ctx)
 	__attribute__((warn_unused_result));

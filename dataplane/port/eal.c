@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* EAL start and stop: see eal.h. The agent's thread, before lanes and after them. */
+#include "dataplane/port/eal.h"
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A vector under construction; full stays set once something did not fit. */
+struct builder {
+	struct eal_args *out;
+	size_t used;
+	bool full;
+};
+
+static void add(struct builder *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct builder *b, const char *fmt, ...)
+{
+	size_t room = sizeof(b->out->text) - b->used;
+	va_list ap;
+	int n;
+
+	if (b->full || b->out->argc == EAL_ARGS_MAX) {
+		b->full = true;
+		return;
+	}
+	va_start(ap, fmt);
+	n = vsnprintf(b->out->text + b->used, room, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= room) {
+		b->full = true;
+		return;
+	}
+	b->out->argv[b->out->argc++] = b->out->text + b->used;
+	b->out->argv[b->out->argc] = NULL;
+	b->used += (size_t)n + 1;
+}
+
+static bool cpu_ok(int cpu, const cpu_set_t *allowed)
+{
+	return cpu >= 0 && cpu < CPU_SETSIZE && CPU_ISSET(cpu, allowed);
+}
+
+static int check_cpus(const struct eal_config *c, const cpu_set_t *allowed,
+		      char err[PORT_ERR_BYTES])
+{
+	if (c->n_lanes == 0 || c->n_lanes > EAL_LANES_MAX)
+		return port_say(err, -EINVAL, "%u lanes are asked for, 1 to %u are possible",
+				c->n_lanes, EAL_LANES_MAX);
+	if (!cpu_ok(c->agent_cpu, allowed))
+		return port_say(err, -EINVAL, "CPU %d of the agent is not one this process may use",
+				c->agent_cpu);
+	for (unsigned i = 0; i < c->n_lanes; i++)
+		if (!cpu_ok(c->lane_cpu[i], allowed))
+			return port_say(err, -EINVAL,
+					"CPU %d of lane %u is not one this process may use",
+					c->lane_cpu[i], i);
+	return 0;
+}
+
+/* "0@CPU,1@CPU,...": one lcore a thread, whatever CPUs they share. */
+static void add_lcores(struct builder *b, const struct eal_config *c)
+{
+	char text[EAL_LANES_MAX * 12 + 16];
+	int n = snprintf(text, sizeof(text), "0@%d", c->agent_cpu);
+
+	for (unsigned i = 0; i < c->n_lanes; i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, ",%u@%d", i + 1, c->lane_cpu[i]);
+	add(b, "--lcores=%s", text);
+	add(b, "--main-lcore=0");
+}
+
+static void add_devices(struct builder *b, const struct eal_config *c)
+{
+	bool pci = false;
+
+	for (unsigned i = 0; i < c->n_ports; i++) {
+		if (port_is_pci(c->ports[i].device)) {
+			add(b, "--allow=%s", c->ports[i].device);
+			pci = true;
+		} else {
+			add(b, "--vdev=%s", c->ports[i].device);
+		}
+	}
+	if (!pci)
+		add(b, "--no-pci");
+}
+
+int eal_args(const struct eal_config *c, const cpu_set_t *allowed, struct eal_args *out,
+	     char err[PORT_ERR_BYTES])
+{
+	struct builder b = {.out = out};
+	int e = check_cpus(c, allowed, err);
+
+	if (!e)
+		e = port_configs_check(c->ports, c->n_ports, err);
+	if (e)
+		return e;
+	if (c->memory_mb == 0)
+		return port_say(err, -EINVAL, "the packet memory is 0 MB");
+	out->argc = 0;
+	add(&b, "spotlane-dataplane");
+	add_lcores(&b, c);
+	add(&b, "-m");
+	add(&b, "%u", c->memory_mb);
+	if (c->huge == EAL_HUGE_YES) {
+		add(&b, "--in-memory"); /* nothing stays behind in hugetlbfs, however we end */
+	} else {
+		add(&b, "--no-huge");
+		add(&b, "--no-shconf");
+	}
+	add(&b, "--no-telemetry");
+	if (c->log_level) {
+		add(&b, "--log-level=%s", c->log_level);
+	} else {
+		add(&b, "--log-level=*:warning");
+		add(&b, "--log-level=lib.eal:error"); /* its notices on page sizes mislead */
+	}
+	add_devices(&b, c);
+	if (c->n_extra > EAL_EXTRA_MAX)
+		return port_say(err, -E2BIG, "more than %u extra EAL arguments", EAL_EXTRA_MAX);
+	for (unsigned i = 0; i < c->n_extra; i++)
+		add(&b, "%s", c->extra[i]);
+	if (b.full)
+		return port_say(err, -E2BIG, "the EAL arguments are longer than %d bytes",
+				EAL_TEXT_MAX);
+	return 0;
+}
+
+bool eal_huge_fits(uint32_t memory_mb, char err[PORT_ERR_BYTES])
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	unsigned long free_pages = 0, page_kb = 0, need;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		sscanf(line, "HugePages_Free: %lu", &free_pages);
+		sscanf(line, "Hugepagesize: %lu kB", &page_kb);
+	}
+	if (f)
+		fclose(f);
+	if (page_kb == 0) {
+		port_say(err, 0, "this kernel has no hugepages");
+		return false;
+	}
+	need = (memory_mb * 1024ul + page_kb - 1) / page_kb;
+	port_say(err, 0, "%u MB need %lu hugepages of %lu kB, %lu are free", memory_mb, need,
+		 page_kb, free_pages);
+	return free_pages >= need;
+}
+
+static int start_error(const struct eal_config *c, char err[PORT_ERR_BYTES])
+{
+	int code = rte_errno;
+	char pages[PORT_ERR_BYTES];
+
+	if (code == EALREADY)
+		return port_say(err, -EALREADY, "EAL has been started before in this process");
+	if (c->huge == EAL_HUGE_YES && !eal_huge_fits(c->memory_mb, pages))
+		return port_say(err, -ENOMEM, "%s", pages);
+	if (code == ENOMEM)
+		return port_say(err, -ENOMEM, "EAL cannot get %u MB of memory", c->memory_mb);
+	return port_say(err, -EIO, "EAL refuses to start%s%s: see its messages above",
+			code ? ": " : "", code ? rte_strerror(code) : "");
+}
+
+int eal_start(const struct eal_config *c, char err[PORT_ERR_BYTES])
+{
+	struct eal_args *args = malloc(sizeof(*args));
+	char pages[PORT_ERR_BYTES];
+	cpu_set_t allowed;
+	int e;
+
+	if (!args)
+		return port_say(err, -ENOMEM, "no memory for the EAL arguments");
+	if (sched_getaffinity(0, sizeof(allowed), &allowed)) {
+		e = port_say(err, -errno, "cannot read the CPUs of this process: %s",
+			     strerror(errno));
+		goto free_args;
+	}
+	e = eal_args(c, &allowed, args, err);
+	if (e)
+		goto free_args;
+	if (c->huge == EAL_HUGE_YES && !eal_huge_fits(c->memory_mb, pages)) {
+		e = port_say(err, -ENOMEM, "%s", pages);
+		goto free_args;
+	}
+	if (rte_eal_init(args->argc, args->argv) < 0)
+		e = start_error(c, err);
+free_args:
+	free(args);
+	return e;
+}
+
+void eal_stop(void)
+{
+	rte_eal_cleanup();
+}
