@@ -148,7 +148,7 @@ struct auth_event {
 			int kind;		   /* SPL_OK, or why it failed */
 			enum auth_verdict verdict; /* PREPARE */
 			struct auth_bytes reply;   /* PREPARE accepted or declined */
-			uint32_t members;	   /* CLOSE_LOCAL with SEAL */
+			uint16_t content;	   /* content type of the reply */
 			const char *text;	   /* for people, may be NULL */
 		} answer;
 		struct { /* INVENTORY */
@@ -170,12 +170,8 @@ struct auth_event {
 
 /* ---- effects ---- */
 
-/* Steps of AUTH_FX_CLOSE_LOCAL, done in this order, one answer at the end. */
-#define AUTH_CLOSE_SEAL	  0x1U /* stop admission; answer carries the member count */
-#define AUTH_CLOSE_REOPEN 0x2U /* undo the seal */
-#define AUTH_CLOSE_RUN	  0x4U /* finish accepted turns, then on_closing once */
-#define AUTH_CLOSE_FREE	  0x8U /* drop the object; alone: drop it without a callback */
-
+/* Why AUTH_FX_CLOSE_LOCAL: seal admission, finish accepted turns, on_closing once, free. FENCED:
+ * free without on_closing, the row is not ours any more. */
 enum auth_close_reason { AUTH_EXPLICIT_CLOSE = 0, AUTH_HOST_SHUTDOWN = 1, AUTH_FENCED = 0xff };
 
 enum auth_host_state { /* A-DRAIN-1, and NONE without a dataplane */
@@ -196,7 +192,8 @@ enum auth_fx_kind {
 	AUTH_FX_PUBLISH, /* M11: open admission, or renew the fence of an open one; answered */
 	AUTH_FX_DISCARD, /* M12: forget the attempt; answered when nothing of it runs any more;
 			  * an attempt it does not know is OK */
-	AUTH_FX_CLOSE_LOCAL,	 /* M19; answered */
+	AUTH_FX_CLOSE_LOCAL,	 /* M19; answered when the object is gone, whatever its kind says:
+				  * kind and text tell only how on_closing ended */
 	AUTH_FX_HOST_READY,	 /* the lifecycle stands: answer hello with it. Again after a lost
 				  * token: objects with another lease_gen stay fenced */
 	AUTH_FX_HOST_STATE,	 /* M05 */
@@ -225,8 +222,7 @@ struct auth_command { /* PREPARE, PUBLISH, DISCARD, CLOSE_LOCAL */
 	uint64_t attempt;
 	struct auth_bytes request; /* PREPARE; empty when again after a resume */
 	int64_t deadline;
-	unsigned steps; /* CLOSE_LOCAL */
-	enum auth_close_reason reason;
+	enum auth_close_reason reason; /* CLOSE_LOCAL */
 };
 
 enum auth_log { AUTH_LOG_ERROR, AUTH_LOG_WARN, AUTH_LOG_INFO, AUTH_LOG_DEBUG };
