@@ -34,30 +34,30 @@ static struct rig {
 	bool closed;
 } rig;
 
-static uint64_t fake_now(void *ctx)
+static inline uint64_t fake_now(void *ctx)
 {
 	return rig.now;
 }
 
-static void on_up(void *ctx, uint64_t epoch, const struct dp_hello *h)
+static inline void on_up(void *ctx, uint64_t epoch, const struct dp_hello *h)
 {
 	rig.ups++;
 	rig.up_epoch = epoch;
 	rig.hello_state = h->state;
 }
 
-static void on_down(void *ctx)
+static inline void on_down(void *ctx)
 {
 	rig.downs++;
 }
 
-static void on_dead(void *ctx, uint64_t epoch)
+static inline void on_dead(void *ctx, uint64_t epoch)
 {
 	rig.deads++;
 	rig.dead_epoch = epoch;
 }
 
-static int on_message(void *ctx, struct dplink_msg *m)
+static inline int on_message(void *ctx, struct dplink_msg *m)
 {
 	rig.messages++;
 	rig.last = m->h;
@@ -66,7 +66,7 @@ static int on_message(void *ctx, struct dplink_msg *m)
 
 static const struct dplink_ops ops = {on_up, on_down, on_dead, on_message};
 
-static void on_end(void *ctx, uint64_t tag, const struct dplink_end *end)
+static inline void on_end(void *ctx, uint64_t tag, const struct dplink_end *end)
 {
 	rig.ends++;
 	rig.end_rc[tag] = end->rc;
@@ -74,12 +74,12 @@ static void on_end(void *ctx, uint64_t tag, const struct dplink_end *end)
 	CU_ASSERT_EQUAL(end->m != NULL, end->rc == 0);
 }
 
-static void on_closed(void *arg)
+static inline void on_closed(void *arg)
 {
 	rig.closed = true;
 }
 
-static void open_link(uint32_t out_max)
+static inline void open_link(uint32_t out_max)
 {
 	const struct dplink_options o = {
 		.dir = rig.dir, .ops = &ops, .now = fake_now, .out_max = out_max};
@@ -87,14 +87,14 @@ static void open_link(uint32_t out_max)
 	CU_ASSERT_EQUAL_FATAL(dplink_open(&rig.l, &rig.loop, &o), 0);
 }
 
-static void open_fake(void)
+static inline void open_fake(void)
 {
 	const struct t_ctl_options o = {.dir = rig.dir};
 
 	CU_ASSERT_EQUAL_FATAL(t_ctl_open(&rig.f, &o), 0);
 }
 
-static void setup(void)
+static inline void setup(void)
 {
 	memset(&rig, 0, sizeof(rig));
 	strcpy(rig.dir, "/tmp/t_dplink.XXXXXX");
@@ -104,7 +104,7 @@ static void setup(void)
 	memset(rig.end_rc, 0x55, sizeof(rig.end_rc));
 }
 
-static void turn(void)
+static inline void turn(void)
 {
 	if (rig.f)
 		t_ctl_step(rig.f, 1);
@@ -117,7 +117,7 @@ static void turn(void)
 		turn(); \
 	} while (!(cond))
 
-static void teardown(void)
+static inline void teardown(void)
 {
 	char path[128];
 
@@ -136,14 +136,14 @@ static void teardown(void)
 	CU_ASSERT_EQUAL(rmdir(rig.dir), 0);
 }
 
-static void connect_both(void)
+static inline void connect_both(void)
 {
 	open_fake();
 	open_link(0);
 	UNTIL(rig.ups == 1);
 }
 
-static int ask_resync(uint64_t tag, uint64_t deadline)
+static inline int ask_resync(uint64_t tag, uint64_t deadline)
 {
 	const struct dp_resync m = {.lane = 0};
 	const struct dplink_want w = {
@@ -153,7 +153,7 @@ static int ask_resync(uint64_t tag, uint64_t deadline)
 	return dplink_request(rig.l, -1, &w);
 }
 
-static struct dplink_info info(void)
+static inline struct dplink_info info(void)
 {
 	struct dplink_info i;
 
