@@ -232,7 +232,9 @@ void lane_command(struct lane *l, struct lane_command *c)
 		c->mem = NULL;
 		break;
 	case LANE_FENCE:
-		break;
+		spot_close(l->spots, &c->key, c->object_generation, (uintptr_t)c, SPOT_FENCED, 1,
+			   l->now);
+		return;
 	}
 	lane_command_answer(l, c);
 }

@@ -27,7 +27,7 @@ enum lane_verb {
 	LANE_RESOLVED,	/* what became of a LANE_EV_MISSING */
 	LANE_INVENTORY, /* a page of it */
 	LANE_FREE,	/* give back `mem` of this lane */
-	LANE_FENCE,	/* end every Spot: the lease is lost for good */
+	LANE_FENCE,	/* free a Spot without on_closing: its row is not ours any more */
 };
 
 struct lane_peer_up {
@@ -105,7 +105,7 @@ struct lane_event {
 	uint64_t deadline; /* CLOCK_BOOTTIME ns, 0 none */
 	uint64_t object_generation;
 	struct spl_key key;
-	struct spl_name id; /* MISSING */
+	struct spl_name id; /* MISSING, CLOSE_WANTED */
 };
 
 #endif

@@ -14,6 +14,7 @@
 #define SPL_LANE_LANE_H
 
 #include "dataplane/frame/build.h"
+#include "dataplane/frame/neigh_get.h"
 #include "dataplane/lane/command.h"
 #include "dataplane/lane/hop.h"
 #include "dataplane/lane/idle.h"
@@ -42,6 +43,7 @@ struct lane_shared {
 	struct port *ports;
 	unsigned n_ports, lanes;
 	struct tx_net *tx_net;
+	const struct neigh_pub *neigh[PORTS_MAX]; /* of each port */
 	struct spl_stats *stats;
 	struct rte_mempool *pool;
 	uint32_t pool_low; /* free buffers below which waiting messages are copied out */
@@ -76,6 +78,7 @@ struct lane_flow {
 	uint64_t ref;				    /* how records name it: generation and slot */
 	uint64_t lifecycle;			    /* of the peer */
 	uint32_t active;			    /* place in lane.active */
+	uint32_t next_hop;			    /* whose MAC the path has */
 	uint16_t port;				    /* index */
 	bool is_dirty, is_undrained;
 };

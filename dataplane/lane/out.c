@@ -243,7 +243,8 @@ static void env_answer(void *host, const struct spot_answer *a)
 	lane_command_answer(l, c);
 }
 
-static int env_close_wanted(void *host, const struct spl_key *key, uint64_t object_generation)
+static int env_close_wanted(void *host, const struct spl_key *key, const struct spl_name *id,
+			    uint64_t object_generation)
 {
 	struct lane *l = host;
 	struct lane_event *e = lane_event_new(l);
@@ -252,6 +253,7 @@ static int env_close_wanted(void *host, const struct spl_key *key, uint64_t obje
 		return -EAGAIN;
 	e->kind = LANE_EV_CLOSE_WANTED;
 	e->key = *key;
+	e->id = *id;
 	e->object_generation = object_generation;
 	lane_event_raise(l, e);
 	return 0;

@@ -178,6 +178,17 @@ static bool send_packet(struct lane *l, struct lane_flow *f)
 	return true;
 }
 
+/* The next hop's MAC as the neighbour table has it now; the old one stays while it has none. */
+static void refresh_path(struct lane *l, struct lane_flow *f)
+{
+	uint8_t mac[6];
+
+	if (!neigh_get(l->sh->neigh[f->port], f->next_hop, mac))
+		return;
+	memcpy(f->path[WIRE_APP].hdr, mac, 6);
+	memcpy(f->path[WIRE_INFRA].hdr, mac, 6);
+}
+
 unsigned lane_flows_tx(struct lane *l)
 {
 	struct lane_flow *f = l->dirty;
@@ -189,6 +200,7 @@ unsigned lane_flows_tx(struct lane *l)
 		unsigned n = 0;
 
 		f->is_dirty = false;
+		refresh_path(l, f);
 		send_late(f);
 		while (n < LANE_FLOW_PACKETS && send_packet(l, f))
 			n++;

@@ -95,7 +95,8 @@ struct spot_env {
 
 	/* A Spot wants to be closed (spl_close_self(), S-CLOSE-6): the agent asks the authority,
 	 * and spot_close() follows. 0; -EAGAIN: tried again in a later pass. */
-	int (*close_wanted)(void *host, const struct spl_key *key, uint64_t object_generation);
+	int (*close_wanted)(void *host, const struct spl_key *key, const struct spl_name *id,
+			    uint64_t object_generation);
 };
 
 /* Fixed for the life of the lane. */

@@ -125,6 +125,7 @@ void spot_discard(struct spot_lane *lane, const struct spl_key *key, uint64_t ob
 /* Closes (S-CLOSE-3): seals, runs what was accepted until `deadline` (cycles), then on_closing
  * once, frees, answers. Past the deadline what still waits fails and a suspended turn ends with
  * an error. A repeated close of the same incarnation is answered with the first one. */
+#define SPOT_FENCED ((enum spl_closing)0xff) /* a reason: no on_closing, the row is not ours */
 void spot_close(struct spot_lane *lane, const struct spl_key *key, uint64_t object_generation,
 		uint64_t op, enum spl_closing reason, uint64_t deadline, uint64_t now);
 

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* not a lane file: Spots by order of control: memory is backed here before the command reaches the
+ * lane, so that a lane never allocates. A repeated request has no further effect: the room answers
+ * it, and a repeated PREPARE under way takes over the answer.
+ */
+#include "dataplane/agent/agent.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define BACK_STEP (256u << 10) /* regions are backed in pieces of this size */
+
+static unsigned lane_of(const struct agent *a, const struct spl_key *key)
+{
+	return spl_key_lane(key, a->sh.lanes);
+}
+
+/* Backs the lane's regions up to what its plan says. */
+static int back(struct agent *a, unsigned lane)
+{
+	static const enum spot_region which[] = {SPOT_MEM_TABLE, SPOT_MEM_OBJECTS};
+	struct lane *l = a->lane[lane];
+
+	for (size_t i = 0; i < 2; i++) {
+		enum spot_region r = which[i];
+		uint64_t have = a->backed[lane][r], want = a->plan[lane].bytes[r];
+
+		if (want <= have)
+			continue;
+		want = (want + BACK_STEP - 1) & ~(uint64_t)(BACK_STEP - 1);
+		if (want > l->region_bytes[r])
+			want = l->region_bytes[r];
+		if (madvise((uint8_t *)l->region[r] + have, want - have, MADV_POPULATE_WRITE))
+			return -errno;
+		a->backed[lane][r] = want;
+	}
+	return 0;
+}
+
+static void reply_prepared(struct agent *a, uint64_t corr, const struct dp_prepared *m)
+{
+	struct pack_writer w = agent_packet(a, DP_PREPARED, DP_F_REP, corr);
+	struct dp_prepared out = *m;
+	int fd = -1;
+
+	if (out.reply.len > DP_INLINE_MAX) {
+		fd = sock_blob(out.reply.p, out.reply.len);
+		out.reply = (struct pack_bytes){NULL, 0};
+	}
+	dp_put_prepared(&w, &out);
+	agent_packet_send(a, &w, fd);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void refuse_prepare(struct agent *a, const struct sock_packet *p, uint64_t attempt,
+			   uint8_t kind, const char *text)
+{
+	struct dp_prepared m = {.attempt = attempt,
+				.result = DP_PREPARED_FAILED,
+				.kind = kind,
+				.text = dp_text(text)};
+
+	reply_prepared(a, p->h.corr, &m);
+}
+
+static struct agent_staged *staged_find(struct agent *a, const struct spl_key *key, uint64_t gen)
+{
+	struct agent_staged *s;
+
+	TAILQ_FOREACH (s, &a->staged, list)
+		if (s->object_generation == gen && spl_key_equal(&s->key, key))
+			return s;
+	return NULL;
+}
+
+static void staged_end(struct agent *a, const struct spl_key *key, uint64_t gen)
+{
+	struct agent_staged *s = staged_find(a, key, gen);
+
+	if (!s)
+		return;
+	TAILQ_REMOVE(&a->staged, s, list);
+	free(s);
+}
+
+/* The Spot is gone from its lane: its memory may be planned for another. */
+static void gone(struct agent *a, const struct agent_command *cmd)
+{
+	if (cmd->c.stage)
+		spot_plan_remove(&a->plan[cmd->c.lane], cmd->c.stage, cmd->c.id_len);
+	staged_end(a, &cmd->c.key, cmd->c.object_generation);
+}
+
+static void discarded(struct agent *a, struct agent_command *cmd)
+{
+	gone(a, cmd);
+	if (cmd->corr)
+		agent_reply_ok(a, cmd->corr, SPL_OK, "");
+}
+
+static void prepared(struct agent *a, struct agent_command *cmd)
+{
+	struct dp_prepared m = {.attempt = cmd->attempt, .content = cmd->c.content};
+	struct agent_command *undo;
+
+	switch ((enum spot_verdict)cmd->c.verdict) {
+	case SPOT_ACCEPTED:
+		m.result = DP_PREPARED_ACCEPTED;
+		m.kind = SPL_OK;
+		break;
+	case SPOT_REJECTED:
+		m.result = DP_PREPARED_REJECTED;
+		m.kind = SPL_OK;
+		break;
+	case SPOT_FAILED:
+	case SPOT_GONE:
+		m.result = DP_PREPARED_FAILED;
+		m.kind = cmd->c.error;
+		m.text = dp_text("the stage could not be made");
+		break;
+	}
+	if (m.result != DP_PREPARED_ACCEPTED && cmd->c.mem_bytes != UINT32_MAX) {
+		gone(a, cmd);
+	} else if (cmd->c.mem_bytes == UINT32_MAX) {
+		/* It was made, but its reply found no memory: take it back. */
+		cmd->c.mem_bytes = 0;
+		undo = agent_command_new(a, cmd->c.lane, LANE_DISCARD, discarded);
+		if (undo) {
+			undo->c.key = cmd->c.key;
+			undo->c.object_generation = cmd->c.object_generation;
+			agent_send(a, undo);
+		}
+	}
+	m.reply = (struct pack_bytes){cmd->c.mem, cmd->c.mem_bytes};
+	reply_prepared(a, cmd->corr, &m);
+}
+
+/* Fills the command of one PREPARE; NULL when there is no memory. */
+static struct agent_command *prepare_command(struct agent *a, const struct dp_obj_prepare *m,
+					     const struct spot_stage *stage, unsigned lane,
+					     const struct spl_key *key)
+{
+	struct agent_command *cmd = agent_command_new(a, lane, LANE_PREPARE, prepared);
+
+	if (!cmd)
+		return NULL;
+	if (m->request.len) {
+		cmd->blob = malloc(m->request.len);
+		if (!cmd->blob) {
+			agent_command_free(cmd);
+			return NULL;
+		}
+		memcpy(cmd->blob, m->request.p, m->request.len);
+	}
+	cmd->c.data = cmd->blob;
+	cmd->c.bytes = m->request.len;
+	cmd->c.key = *key;
+	cmd->c.stage = stage;
+	cmd->c.object_generation = m->obj_gen;
+	cmd->c.deadline = m->deadline;
+	cmd->c.id.len = (uint8_t)m->id.len;
+	memcpy(cmd->c.id.b, m->id.p, m->id.len);
+	cmd->attempt = m->attempt;
+	return cmd;
+}
+
+void agent_prepare(struct agent *a, const struct sock_packet *p)
+{
+	struct pack_reader r = p->body;
+	const struct spot_stage *stage;
+	struct agent_command *cmd;
+	struct agent_staged *s;
+	struct dp_obj_prepare m;
+	struct spl_key key;
+	unsigned lane;
+
+	dp_get_obj_prepare(&r, &m);
+	if (p->blob.p && m.request.len == 0)
+		m.request = p->blob;
+	if (!dp_done(&r) || !spl_name_valid(m.id.p, m.id.len) ||
+	    m.request.len > SPL_CREATE_REQUEST_BYTES_MAX) {
+		refuse_prepare(a, p, m.attempt, SPL_E_PROTOCOL_ERROR, "PREPARE does not decode");
+		return;
+	}
+	stage = stage_set_find(a->stages, (enum spl_kind)m.kind, m.type.p, m.type.len);
+	if (!stage) {
+		refuse_prepare(a, p, m.attempt, SPL_E_NOT_CONFIGURED, "no such stage type here");
+		return;
+	}
+	key = spl_spot_key(m.id.p, m.id.len);
+	lane = lane_of(a, &key);
+	s = staged_find(a, &key, m.obj_gen);
+	if (s) { /* comes again: the first answer was lost with the connection */
+		struct dp_prepared again = {
+			.attempt = m.attempt, .result = DP_PREPARED_ACCEPTED, .kind = SPL_OK};
+
+		if (s->attempt == m.attempt)
+			reply_prepared(a, p->h.corr, &again);
+		else
+			refuse_prepare(a, p, m.attempt, SPL_E_ALREADY_EXISTS, "being made");
+		return;
+	}
+	cmd = prepare_command(a, &m, stage, lane, &key);
+	s = calloc(1, sizeof(*s));
+	if (!cmd || !s || spot_plan_add(&a->plan[lane], stage, (uint8_t)m.id.len)) {
+		agent_command_free(cmd);
+		free(s);
+		refuse_prepare(a, p, m.attempt, SPL_E_CAPACITY_EXCEEDED, "the lane is full");
+		return;
+	}
+	if (back(a, lane)) {
+		spot_plan_remove(&a->plan[lane], stage, (uint8_t)m.id.len);
+		agent_command_free(cmd);
+		free(s);
+		refuse_prepare(a, p, m.attempt, SPL_E_CAPACITY_EXCEEDED, "no memory for the lane");
+		return;
+	}
+	*s = (struct agent_staged){
+		.key = key, .object_generation = m.obj_gen, .attempt = m.attempt};
+	TAILQ_INSERT_TAIL(&a->staged, s, list);
+	cmd->corr = p->h.corr;
+	agent_send(a, cmd);
+}
+
+static void published(struct agent *a, struct agent_command *cmd)
+{
+	bool ok = cmd->c.verdict == SPOT_ACCEPTED;
+
+	if (ok)
+		staged_end(a, &cmd->c.key, cmd->c.object_generation);
+	agent_reply_ok(a, cmd->corr, ok ? SPL_OK : SPL_E_UNAVAILABLE,
+		       ok ? "" : "no such Spot is prepared here");
+}
+
+static void send_keyed(struct agent *a, const struct sock_packet *p, enum lane_verb verb,
+		       struct pack_bytes id, uint64_t gen,
+		       void (*done)(struct agent *, struct agent_command *), uint64_t deadline,
+		       uint8_t reason)
+{
+	struct agent_command *cmd;
+	struct spl_key key;
+
+	if (!spl_name_valid(id.p, id.len)) {
+		agent_reply_ok(a, p->h.corr, SPL_E_PROTOCOL_ERROR, "no legal id");
+		return;
+	}
+	key = spl_spot_key(id.p, id.len);
+	cmd = agent_command_new(a, lane_of(a, &key), verb, done);
+	if (!cmd) {
+		agent_reply_ok(a, p->h.corr, SPL_E_INTERNAL_FAILURE, "out of memory");
+		return;
+	}
+	cmd->corr = p->h.corr;
+	cmd->c.key = key;
+	cmd->c.object_generation = gen;
+	cmd->c.deadline = deadline;
+	cmd->c.reason = reason;
+	agent_send(a, cmd);
+}
+
+void agent_publish(struct agent *a, const struct sock_packet *p)
+{
+	struct pack_reader r = p->body;
+	struct dp_obj_publish m;
+
+	dp_get_obj_publish(&r, &m);
+	if (dp_done(&r))
+		send_keyed(a, p, LANE_PUBLISH, m.id, m.obj_gen, published, 0, 0);
+	else
+		agent_reply_ok(a, p->h.corr, SPL_E_PROTOCOL_ERROR, "PUBLISH does not decode");
+}
+
+void agent_discard(struct agent *a, const struct sock_packet *p)
+{
+	struct pack_reader r = p->body;
+	struct dp_obj_discard m;
+
+	dp_get_obj_discard(&r, &m);
+	if (dp_done(&r))
+		send_keyed(a, p, LANE_DISCARD, m.id, m.obj_gen, discarded, 0, 0);
+	else
+		agent_reply_ok(a, p->h.corr, SPL_E_PROTOCOL_ERROR, "DISCARD does not decode");
+}
+
+static void closed(struct agent *a, struct agent_command *cmd)
+{
+	struct pack_writer w = agent_packet(a, DP_CLOSED, DP_F_REP, cmd->corr);
+	struct dp_closed m = {.result = DP_CLOSED_DONE, .kind = cmd->c.error};
+
+	if (cmd->c.verdict == SPOT_GONE) {
+		m.result = DP_CLOSED_MISSING;
+	} else {
+		gone(a, cmd);
+		if (cmd->c.error == SPL_E_DEADLINE_EXCEEDED)
+			m.result = DP_CLOSED_LATE;
+		else if (cmd->c.error != SPL_OK)
+			m.result = DP_CLOSED_FAILED;
+	}
+	dp_put_closed(&w, &m);
+	agent_packet_send(a, &w, -1);
+}
+
+void agent_close_spot(struct agent *a, const struct sock_packet *p)
+{
+	struct pack_reader r = p->body;
+	struct dp_obj_close m;
+
+	dp_get_obj_close(&r, &m);
+	if (!dp_done(&r) || (m.reason > SPL_CLOSING_IDLE_EVICTED && m.reason != DP_CLOSE_FENCED)) {
+		agent_reply_ok(a, p->h.corr, SPL_E_PROTOCOL_ERROR, "CLOSE does not decode");
+		return;
+	}
+	if (m.reason == DP_CLOSE_FENCED)
+		send_keyed(a, p, LANE_FENCE, m.id, m.obj_gen, closed, 0, 0);
+	else
+		send_keyed(a, p, LANE_CLOSE, m.id, m.obj_gen, closed, m.deadline, m.reason);
+}
+
+static void inventoried(struct agent *a, struct agent_command *cmd)
+{
+	static uint8_t list[DP_INLINE_MAX + DP_INLINE_MAX / 2];
+	struct pack_writer objects = {.p = list, .cap = sizeof(list)};
+	struct pack_writer w = agent_packet(a, DP_INVENTORY, DP_F_REP, cmd->corr);
+	struct lane_page *page = cmd->blob;
+	struct dp_inventory m = {.lane = cmd->c.lane, .cursor = page->cursor, .more = page->more};
+
+	for (unsigned i = 0; i < page->n; i++) {
+		struct spl_key key = spl_spot_key(page->item[i].id.b, page->item[i].id.len);
+		struct agent_staged *s = staged_find(a, &key, page->item[i].object_generation);
+		struct dp_object o = {.state = page->item[i].state,
+				      .obj_gen = page->item[i].object_generation,
+				      .attempt = s ? s->attempt : 0,
+				      .id = {page->item[i].id.b, page->item[i].id.len}};
+
+		dp_put_object(&objects, &o);
+	}
+	m.objects = (struct pack_bytes){list, (uint32_t)objects.len};
+	dp_put_inventory(&w, &m);
+	agent_packet_send(a, &w, -1);
+}
+
+void agent_resync(struct agent *a, const struct sock_packet *p)
+{
+	struct pack_reader r = p->body;
+	struct agent_command *cmd;
+	struct lane_page *page;
+	struct dp_resync m;
+
+	dp_get_resync(&r, &m);
+	if (!dp_done(&r) || m.lane >= a->sh.lanes) {
+		agent_reply_ok(a, p->h.corr, SPL_E_PROTOCOL_ERROR, "RESYNC names no lane");
+		return;
+	}
+	cmd = agent_command_new(a, m.lane, LANE_INVENTORY, inventoried);
+	page = calloc(1, sizeof(*page));
+	if (!cmd || !page) {
+		free(page);
+		agent_command_free(cmd);
+		agent_reply_ok(a, p->h.corr, SPL_E_INTERNAL_FAILURE, "out of memory");
+		return;
+	}
+	page->cursor = m.cursor;
+	cmd->c.page = page;
+	cmd->blob = page;
+	cmd->corr = p->h.corr;
+	agent_send(a, cmd);
+}
+
+/* Counts the lanes that have sealed; the last one answers control. */
+static void sealed(struct agent *a, struct agent_command *cmd)
+{
+	unsigned *left = (unsigned *)(uintptr_t)cmd->tag;
+
+	if (--*left > 0)
+		return;
+	free(left);
+	agent_reply_ok(a, cmd->corr, SPL_OK, "");
+}
+
+void agent_seal(struct agent *a, uint64_t corr)
+{
+	unsigned *left = malloc(sizeof(*left));
+
+	if (!left) {
+		agent_reply_ok(a, corr, SPL_E_INTERNAL_FAILURE, "out of memory");
+		return;
+	}
+	*left = a->sh.lanes;
+	for (unsigned i = 0; i < a->sh.lanes; i++) {
+		struct agent_command *cmd = agent_command_new(a, i, LANE_SEAL, sealed);
+
+		if (!cmd) { /* never sealed: control's deadline ends it */
+			log_error("agent", "out of memory lane=%u", i);
+			continue;
+		}
+		cmd->corr = corr;
+		cmd->tag = (uintptr_t)left;
+		agent_send(a, cmd);
+	}
+}
+
+void agent_self_close(struct agent *a, struct lane_event *e)
+{
+	struct pack_writer w = agent_packet(a, DP_SELF_CLOSE, DP_F_EVT, 0);
+	struct dp_self_close m = {.obj_gen = e->object_generation, .id = {e->id.b, e->id.len}};
+
+	dp_put_self_close(&w, &m);
+	agent_packet_send(a, &w, -1);
+	agent_event_back(a, e);
+}
