@@ -91,8 +91,10 @@ static unsigned rx_port(struct lane *l, struct port *p)
 	if (n == 0)
 		return 0;
 	rx_parse(&p->local, m, l->view, n, l->sh->pool);
-	for (unsigned i = 0; i < n; i++) /* after rx_parse(), which may replace a buffer */
+	for (unsigned i = 0; i < n; i++) { /* after rx_parse(), which may replace a buffer */
 		((struct lane_buffer *)rte_mbuf_to_priv(m[i]))->refs = 0;
+		m[i]->port = p->id; /* not every driver says it (net_ring), lane_rx_hopped() asks */
+	}
 	for (unsigned i = 0; i < n; i++)
 		sort_frame(l, m[i], &l->view[i], &away);
 	push_away(l, &away);
