@@ -5,6 +5,7 @@
  */
 #include "dataplane/agent/agent.h"
 
+#include "common/dp_io.h"
 #include "common/wire_msg.h"
 
 #include <stdlib.h>
@@ -83,7 +84,7 @@ static void ask(struct agent *a, struct lane_event *e, uint8_t what, struct dp_m
 	m->op = what;
 	m->deadline = e->deadline;
 	if (m->body.len > DP_INLINE_MAX) {
-		fd = sock_blob(m->body.p, m->body.len);
+		fd = dp_memfd(m->body.p, m->body.len);
 		m->body = nothing;
 	}
 	dp_put_mesh_op(&w, m);
@@ -190,7 +191,7 @@ static void reply_called(struct agent *a, uint64_t corr, uint8_t kind, uint16_t 
 	int fd = -1;
 
 	if (payload.len > DP_INLINE_MAX) {
-		fd = sock_blob(payload.p, payload.len);
+		fd = dp_memfd(payload.p, payload.len);
 		m.payload = nothing;
 	}
 	dp_put_spot_called(&w, &m);

@@ -5,6 +5,8 @@
  */
 #include "dataplane/agent/agent.h"
 
+#include "common/dp_io.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +49,7 @@ static void reply_prepared(struct agent *a, uint64_t corr, const struct dp_prepa
 	int fd = -1;
 
 	if (out.reply.len > DP_INLINE_MAX) {
-		fd = sock_blob(out.reply.p, out.reply.len);
+		fd = dp_memfd(out.reply.p, out.reply.len);
 		out.reply = (struct pack_bytes){NULL, 0};
 	}
 	dp_put_prepared(&w, &out);

@@ -2,35 +2,29 @@
 /* not a lane file: the dataplane's end of the private socket: see sock.h. */
 #include "dataplane/agent/sock.h"
 
+#include "common/dp_io.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-struct out {
-	STAILQ_ENTRY(out) next;
-	size_t len;
-	int fd; /* attached, -1 none; ours */
-	uint8_t data[];
-};
-
 struct sock {
 	struct sock_ops ops;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int lock_fd, listen_fd, peer_fd;
-	size_t queued;
-	STAILQ_HEAD(, out) queue;
-	uint8_t buf[DP_PACKET_MAX];
+	struct dp_tx tx;
+	struct dp_rx *rx;
+	unsigned polls;
 };
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+#define REFUSE_EVERY 64u /* polls between two looks at the listening socket while one is served */
 
 static int check_dir(const char *dir, char *err, size_t n)
 {
@@ -38,7 +32,7 @@ static int check_dir(const char *dir, char *err, size_t n)
 
 	if (stat(dir, &st) || !S_ISDIR(st.st_mode)) {
 		snprintf(err, n, "%s: no such directory: create it with mode 0750", dir);
-		return errno ? -errno : -ENOTDIR;
+		return -ENOTDIR;
 	}
 	if ((st.st_mode & 0022) || (st.st_uid != 0 && st.st_uid != geteuid())) {
 		snprintf(err, n, "%s: others may write there: chmod 0750 and own it yourself", dir);
@@ -111,7 +105,12 @@ struct sock *sock_open(const char *dir, const struct sock_ops *ops, char *err, s
 	}
 	s->ops = *ops;
 	s->lock_fd = s->listen_fd = s->peer_fd = -1;
-	STAILQ_INIT(&s->queue);
+	s->rx = dp_rx_create();
+	if (!s->rx || dp_tx_init(&s->tx, SOCK_QUEUE_PACKETS, SOCK_QUEUE_BYTES)) {
+		snprintf(err, err_bytes, "out of memory");
+		rc = -ENOMEM;
+		goto fail;
+	}
 	if ((size_t)snprintf(s->path, sizeof(s->path), "%s/%s", dir, DP_SOCKET_NAME) >=
 	    sizeof(s->path)) {
 		snprintf(err, err_bytes, "%s: path too long for a socket (limit %zu)", dir,
@@ -137,26 +136,13 @@ fail:
 	return NULL;
 }
 
-static void drop_queue(struct sock *s)
-{
-	struct out *o;
-
-	while ((o = STAILQ_FIRST(&s->queue))) {
-		STAILQ_REMOVE_HEAD(&s->queue, next);
-		if (o->fd >= 0)
-			close(o->fd);
-		free(o);
-	}
-	s->queued = 0;
-}
-
 static void drop_peer(struct sock *s)
 {
 	if (s->peer_fd < 0)
 		return;
 	close(s->peer_fd);
 	s->peer_fd = -1;
-	drop_queue(s);
+	dp_tx_clear(&s->tx);
 	s->ops.on_peer(s->ops.ctx, false);
 }
 
@@ -164,7 +150,8 @@ void sock_close(struct sock *s)
 {
 	if (!s)
 		return;
-	drop_queue(s);
+	dp_tx_fini(&s->tx);
+	dp_rx_destroy(s->rx);
 	if (s->peer_fd >= 0)
 		close(s->peer_fd);
 	if (s->listen_fd >= 0)
@@ -181,6 +168,19 @@ bool sock_connected(const struct sock *s)
 	return s->peer_fd >= 0;
 }
 
+/* One control at a time: a second one sees its connection end. */
+static void refuse_others(struct sock *s)
+{
+	struct pollfd p = {.fd = s->listen_fd, .events = POLLIN};
+	int fd;
+
+	if (++s->polls % REFUSE_EVERY != 0 || poll(&p, 1, 0) <= 0)
+		return;
+	fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+}
+
 static void accept_peer(struct sock *s)
 {
 	struct ucred cred;
@@ -190,7 +190,7 @@ static void accept_peer(struct sock *s)
 
 	if (fd < 0)
 		return;
-	if (s->peer_fd >= 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
 	    (cred.uid != 0 && cred.uid != geteuid())) {
 		close(fd);
 		return;
@@ -200,137 +200,64 @@ static void accept_peer(struct sock *s)
 	s->ops.on_peer(s->ops.ctx, true);
 }
 
-/* Takes the first descriptor of a control message and closes any other. */
-static int take_fd(struct msghdr *mh)
+/* 0, or -errno when the peer broke the protocol. */
+static int take_packet(struct sock *s, struct dp_packet *in)
 {
-	int fd = -1;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
-		size_t n;
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < n; i++) {
-			int got;
-
-			memcpy(&got, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (fd < 0)
-				fd = got;
-			else
-				close(got);
-		}
-	}
-	return fd;
-}
-
-/* Maps a sealed memfd of at most `max` bytes; the fd is closed. */
-static int map_blob(int fd, struct pack_bytes *out)
-{
-	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS);
-	void *p = NULL;
-
-	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &st) || st.st_size <= 0 ||
-	    st.st_size > SOCK_QUEUE_BYTES) {
-		close(fd);
-		return -EPROTO;
-	}
-	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (p == MAP_FAILED)
-		return -ENOMEM;
-	*out = (struct pack_bytes){p, (uint32_t)st.st_size};
-	return 0;
-}
-
-/* One packet: 1 taken, 0 nothing there, negative: the peer is gone or broke the protocol. */
-static int take_packet(struct sock *s)
-{
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(4 * sizeof(int))];
-	} control;
-	struct iovec iov = {s->buf, sizeof(s->buf)};
-	struct msghdr mh = {.msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control.room,
-			    .msg_controllen = sizeof(control.room)};
 	struct sock_packet p = {.blob = {NULL, 0}};
-	ssize_t n = recvmsg(s->peer_fd, &mh, MSG_CMSG_CLOEXEC);
-	int fd, rc;
+	struct dp_blob blob = {NULL, 0};
+	int rc = in->err ? in->err : dp_open(in->p, in->n, &p.h, &p.body);
 
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	if (n == 0)
-		return -ECONNRESET;
-	fd = take_fd(&mh);
-	rc = mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -EPROTO
-						     : dp_open(s->buf, (size_t)n, &p.h, &p.body);
-	if (!rc && p.h.nfds != (fd >= 0))
+	if (!rc && p.h.nfds != (in->fd >= 0))
 		rc = -EPROTO;
-	if (!rc && fd >= 0) {
-		rc = map_blob(fd, &p.blob);
-		fd = -1;
-	}
-	if (fd >= 0)
-		close(fd);
+	if (!rc && in->fd >= 0)
+		rc = dp_blob_map(&blob, in->fd, DP_BLOB_MAX);
 	if (rc)
 		return rc;
+	p.blob = (struct pack_bytes){blob.p, (uint32_t)blob.n};
 	s->ops.on_packet(s->ops.ctx, &p);
-	if (p.blob.p)
-		munmap((void *)(uintptr_t)p.blob.p, p.blob.len);
-	return 1;
+	if (blob.p)
+		dp_blob_unmap(&blob);
+	return 0;
 }
 
-static int flush(struct sock *s)
+/* A batch; returns the packets taken, negative when the connection is over. */
+static int take_batch(struct sock *s)
 {
-	struct out *o;
+	struct dp_packet *in;
+	int n = dp_rx_batch(s->rx, s->peer_fd, &in);
 
-	while ((o = STAILQ_FIRST(&s->queue))) {
-		union {
-			struct cmsghdr align;
-			char room[CMSG_SPACE(sizeof(int))];
-		} control;
-		struct iovec iov = {o->data, o->len};
-		struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
+	if (n == -EAGAIN)
+		return 0;
+	if (n <= 0)
+		return n ? n : -ECONNRESET;
+	for (int i = 0; i < n && s->peer_fd >= 0; i++) {
+		int rc = take_packet(s, &in[i]);
 
-		if (o->fd >= 0) {
-			mh.msg_control = control.room;
-			mh.msg_controllen = sizeof(control.room);
-			control.align.cmsg_len = CMSG_LEN(sizeof(int));
-			control.align.cmsg_level = SOL_SOCKET;
-			control.align.cmsg_type = SCM_RIGHTS;
-			memcpy(CMSG_DATA(&control.align), &o->fd, sizeof(int));
-		}
-		if (sendmsg(s->peer_fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-			return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 0 : -errno;
-		STAILQ_REMOVE_HEAD(&s->queue, next);
-		s->queued -= o->len;
-		if (o->fd >= 0)
-			close(o->fd);
-		free(o);
+		if (rc)
+			return rc;
 	}
-	return 0;
+	return n;
 }
 
 unsigned sock_poll(struct sock *s)
 {
-	unsigned n = 0;
+	int n = 0, rc;
 
-	accept_peer(s);
-	while (s->peer_fd >= 0 && n < SOCK_BATCH) {
-		int rc = take_packet(s);
-
-		if (rc < 0)
+	if (s->peer_fd < 0)
+		accept_peer(s);
+	else
+		refuse_others(s);
+	if (s->peer_fd >= 0) {
+		n = take_batch(s);
+		if (n < 0)
 			drop_peer(s);
-		if (rc <= 0)
-			break;
-		n++;
 	}
-	if (s->peer_fd >= 0 && flush(s) < 0)
-		drop_peer(s);
-	return n;
+	if (s->peer_fd >= 0) {
+		rc = dp_tx_flush(&s->tx, s->peer_fd);
+		if (rc && rc != -EAGAIN)
+			drop_peer(s);
+	}
+	return n > 0 ? (unsigned)n : 0;
 }
 
 unsigned sock_fds(const struct sock *s, int fds[2])
@@ -345,49 +272,17 @@ unsigned sock_fds(const struct sock *s, int fds[2])
 
 int sock_send(struct sock *s, const struct pack_writer *w, int fd)
 {
-	struct out *o;
+	int copy = -1, rc;
 
 	if (s->peer_fd < 0)
 		return -ENOTCONN;
-	if (s->queued + w->len > SOCK_QUEUE_BYTES) {
-		drop_peer(s);
-		return -ENOBUFS;
-	}
-	o = malloc(sizeof(*o) + w->len);
-	if (!o)
-		return -ENOMEM;
-	o->len = w->len;
-	o->fd = -1;
 	if (fd >= 0) {
-		o->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-		if (o->fd < 0) {
-			free(o);
+		copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		if (copy < 0)
 			return -errno;
-		}
 	}
-	memcpy(o->data, w->p, w->len);
-	STAILQ_INSERT_TAIL(&s->queue, o, next);
-	s->queued += o->len;
-	return 0;
-}
-
-int sock_blob(const void *p, size_t bytes)
-{
-	int fd = memfd_create("spotlane-blob", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	size_t done = 0;
-
-	if (fd < 0)
-		return -errno;
-	while (done < bytes) {
-		ssize_t n = write(fd, (const uint8_t *)p + done, bytes - done);
-
-		if (n <= 0)
-			goto fail;
-		done += (size_t)n;
-	}
-	if (fcntl(fd, F_ADD_SEALS, SEALS) == 0)
-		return fd;
-fail:
-	close(fd);
-	return errno ? -errno : -EIO;
+	rc = dp_tx_push(&s->tx, w->p, w->len, copy);
+	if (rc == -ENOBUFS)
+		drop_peer(s);
+	return rc;
 }

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SOCK_QUEUE_BYTES (8u << 20) /* of packets that control has not read yet */
-#define SOCK_BATCH	 32u	    /* packets taken in one sock_poll() */
+#define SOCK_QUEUE_BYTES   (8u << 20) /* of packets that control has not read yet */
+#define SOCK_QUEUE_PACKETS 16384u
 
 struct sock;
 
@@ -46,7 +46,7 @@ void sock_close(struct sock *s);
 
 bool sock_connected(const struct sock *s);
 
-/* Takes what has come and sends what waits; never blocks. Returns packets taken. */
+/* Takes a batch of what has come and sends what waits; never blocks. Returns packets taken. */
 unsigned sock_poll(struct sock *s);
 
 /* Descriptors to sleep on. Fills up to 2 and returns how many. */
@@ -57,8 +57,5 @@ unsigned sock_fds(const struct sock *s, int fds[2]);
  */
 int sock_send(struct sock *s, const struct pack_writer *w, int fd)
 	__attribute__((warn_unused_result));
-
-/* Makes a sealed memfd holding the bytes, for strings over DP_INLINE_MAX. fd or -errno. */
-int sock_blob(const void *p, size_t bytes) __attribute__((warn_unused_result));
 
 #endif
