@@ -218,7 +218,6 @@ void agent_frame(struct agent *a, struct rte_mbuf *m)
 		rte_pktmbuf_free(m);
 		return;
 	}
-	m->ol_flags = 0;
 	rx_parse(&a->ports[port].local, &m, &v, 1, a->sh.pool);
 	switch ((enum frame_kind)v.kind) {
 	case FRAME_ARP:

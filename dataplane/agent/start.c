@@ -63,9 +63,9 @@ static int make_pool(struct agent *a, char *err, size_t n)
 	uint32_t ports = a->cfg.n_ports, users = a->cfg.c.lanes + 1;
 	struct pool_demand d = {
 		.rx_desc = ports * PORT_DESC_DEFAULT,
-		.tx_desc = ports * PORT_DESC_DEFAULT,
+		.tx_desc = ports * users * PORT_DESC_DEFAULT,
 		.burst = users * 4 * LANE_BURST,
-		.ring = users * 512,
+		.ring = users * (512 + ports * TX_RING),
 		.held = a->cfg.c.mbufs,
 	};
 	struct pool_shape shape;
@@ -92,6 +92,8 @@ static int open_ports(struct agent *a, char *err)
 	uint16_t ids[PORTS_MAX];
 	int rc = port_find_all(a->cfg.port, a->cfg.n_ports, ids, err);
 
+	if (rc > 0) /* devices that no port asked for: the members of a bond */
+		rc = 0;
 	for (unsigned i = 0; !rc && i < a->cfg.n_ports; i++)
 		rc = port_open(&a->ports[i], ids[i], &a->cfg.port[i], a->cfg.c.lanes, a->sh.pool,
 			       err);

@@ -42,36 +42,67 @@ static void add(struct builder *b, const char *fmt, ...)
 	b->used += (size_t)n + 1;
 }
 
-static bool cpu_ok(int cpu, const cpu_set_t *allowed)
+/* The CPU a thread is put on, by lcore id. */
+struct placement {
+	int cpu[EAL_LANES_MAX + 1];
+};
+
+/* The k-th CPU of a set that is not empty, counted round and round. */
+static int nth_cpu(const cpu_set_t *set, unsigned k)
 {
-	return cpu >= 0 && cpu < CPU_SETSIZE && CPU_ISSET(cpu, allowed);
+	int cpu = 0;
+
+	for (k %= (unsigned)CPU_COUNT(set); k > 0 || !CPU_ISSET(cpu, set); cpu++)
+		if (CPU_ISSET(cpu, set))
+			k--;
+	return cpu;
 }
 
-static int check_cpus(const struct eal_config *c, const cpu_set_t *allowed,
-		      char err[PORT_ERR_BYTES])
+/* Lanes first get CPUs of their own; the agent sleeps most of the time and shares if it must. */
+static int chosen_cpu(const struct eal_config *c, const cpu_set_t *allowed, unsigned lcore)
+{
+	unsigned cpus = (unsigned)CPU_COUNT(allowed);
+
+	if (lcore == 0)
+		return nth_cpu(allowed, 0);
+	return nth_cpu(allowed, cpus > c->n_lanes ? lcore : lcore - 1);
+}
+
+static int place(const struct eal_config *c, const cpu_set_t *allowed, struct placement *out,
+		 char err[PORT_ERR_BYTES])
 {
 	if (c->n_lanes == 0 || c->n_lanes > EAL_LANES_MAX)
 		return port_say(err, -EINVAL, "%u lanes are asked for, 1 to %u are possible",
 				c->n_lanes, EAL_LANES_MAX);
-	if (!cpu_ok(c->agent_cpu, allowed))
-		return port_say(err, -EINVAL, "CPU %d of the agent is not one this process may use",
-				c->agent_cpu);
-	for (unsigned i = 0; i < c->n_lanes; i++)
-		if (!cpu_ok(c->lane_cpu[i], allowed))
+	if (CPU_COUNT(allowed) == 0)
+		return port_say(err, -EINVAL, "there is no CPU that this process may use");
+	for (unsigned i = 0; i <= c->n_lanes; i++) {
+		int cpu = i == 0 ? c->agent_cpu : c->lane_cpu[i - 1];
+
+		if (cpu == EAL_CPU_ANY)
+			cpu = chosen_cpu(c, allowed, i);
+		if (cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, allowed)) {
+			char who[24] = "the agent";
+
+			if (i > 0)
+				snprintf(who, sizeof(who), "lane %u", i - 1);
 			return port_say(err, -EINVAL,
-					"CPU %d of lane %u is not one this process may use",
-					c->lane_cpu[i], i);
+					"CPU %d of %s is not one this process may use", cpu, who);
+		}
+		out->cpu[i] = cpu;
+	}
 	return 0;
 }
 
 /* "0@CPU,1@CPU,...": one lcore a thread, whatever CPUs they share. */
-static void add_lcores(struct builder *b, const struct eal_config *c)
+static void add_lcores(struct builder *b, const struct placement *p, unsigned n_lanes)
 {
 	char text[EAL_LANES_MAX * 12 + 16];
-	int n = snprintf(text, sizeof(text), "0@%d", c->agent_cpu);
+	int n = 0;
 
-	for (unsigned i = 0; i < c->n_lanes; i++)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, ",%u@%d", i + 1, c->lane_cpu[i]);
+	for (unsigned i = 0; i <= n_lanes; i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%u@%d", i ? "," : "", i,
+			      p->cpu[i]);
 	add(b, "--lcores=%s", text);
 	add(b, "--main-lcore=0");
 }
@@ -96,7 +127,8 @@ int eal_args(const struct eal_config *c, const cpu_set_t *allowed, struct eal_ar
 	     char err[PORT_ERR_BYTES])
 {
 	struct builder b = {.out = out};
-	int e = check_cpus(c, allowed, err);
+	struct placement placement;
+	int e = place(c, allowed, &placement, err);
 
 	if (!e)
 		e = port_configs_check(c->ports, c->n_ports, err);
@@ -106,7 +138,7 @@ int eal_args(const struct eal_config *c, const cpu_set_t *allowed, struct eal_ar
 		return port_say(err, -EINVAL, "the packet memory is 0 MB");
 	out->argc = 0;
 	add(&b, "spotlane-dataplane");
-	add_lcores(&b, c);
+	add_lcores(&b, &placement, c->n_lanes);
 	add(&b, "-m");
 	add(&b, "%u", c->memory_mb);
 	if (c->huge == EAL_HUGE_YES) {

@@ -12,6 +12,7 @@
 #include <sched.h>
 
 #define EAL_LANES_MAX 127u /* DPDK of Debian knows 128 lcores; one is the agent's */
+#define EAL_CPU_ANY   (-1)
 #define EAL_ARGS_MAX  128
 #define EAL_TEXT_MAX  16384
 #define EAL_EXTRA_MAX 32u
@@ -19,9 +20,9 @@
 enum eal_huge { EAL_HUGE_NO, EAL_HUGE_YES };
 
 struct eal_config {
-	unsigned n_lanes; /* 1..EAL_LANES_MAX */
-	int agent_cpu;
-	int lane_cpu[EAL_LANES_MAX]; /* CPUs may repeat; -1 nowhere */
+	unsigned n_lanes;	     /* 1..EAL_LANES_MAX */
+	int agent_cpu;		     /* EAL_CPU_ANY: chosen */
+	int lane_cpu[EAL_LANES_MAX]; /* may repeat; EAL_CPU_ANY: chosen, one each if possible */
 	uint32_t memory_mb;
 	enum eal_huge huge;
 	const struct port_config *ports; /* their devices */

@@ -10,31 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The k-th CPU of the set, counted round and round. */
-static int nth_cpu(const cpu_set_t *set, unsigned k)
-{
-	int cpu = 0;
-
-	k %= (unsigned)CPU_COUNT(set);
-	for (;; cpu++) {
-		if (!CPU_ISSET(cpu, set))
-			continue;
-		if (k-- == 0)
-			return cpu;
-	}
-}
-
 int t_eal_start(unsigned n_lanes)
 {
 	struct eal_config c = {.n_lanes = n_lanes, .memory_mb = T_EAL_MB, .log_level = "*:error"};
 	char err[PORT_ERR_BYTES];
-	cpu_set_t set;
 
-	if (n_lanes > EAL_LANES_MAX || sched_getaffinity(0, sizeof(set), &set))
-		return -1;
-	c.agent_cpu = nth_cpu(&set, 0);
-	for (unsigned i = 0; i < n_lanes; i++)
-		c.lane_cpu[i] = nth_cpu(&set, i);
+	c.agent_cpu = EAL_CPU_ANY;
+	for (unsigned i = 0; i < n_lanes && i < EAL_LANES_MAX; i++)
+		c.lane_cpu[i] = EAL_CPU_ANY;
 	if (eal_start(&c, err)) {
 		fprintf(stderr, "%s\n", err);
 		return -1;
