@@ -58,7 +58,8 @@ struct spot_answer {
 	uint64_t op; /* as in the command */
 	uint8_t verb;
 	uint8_t verdict;
-	uint8_t error; /* SPL_OK, or why SPOT_FAILED; a close that failed on_closing has it too */
+	uint8_t error; /* SPL_OK, or why SPOT_FAILED. A close that failed has still freed the Spot:
+			  DeadlineExceeded = by force, otherwise on_closing's error */
 	uint16_t content;
 	uint32_t reply_bytes;
 	const void *reply; /* of spl_reply() in on_create */
@@ -104,7 +105,8 @@ struct spot_conf {
 	uint32_t lane, lanes;		  /* this lane's number and how many there are */
 	uint32_t spots_max;		  /* 1..2^24 */
 	uint32_t records;		  /* 64..2^24; an eighth serves lifecycle work only */
-	uint32_t calls;			  /* 16..2^20: requests of handlers that may be open */
+	uint32_t calls;			  /* 16..2^20 - 1: requests of handlers that may be open */
+	uint32_t commands;		  /* 16..65536: prepare and close commands that may be */
 	uint64_t heap_bytes;		  /* lane memory: payloads, reassembly, replies */
 	uint64_t object_bytes;		  /* virtual range of the Spot objects, < 256 GiB */
 	uint32_t queue_count, life_count; /* defaults of a Spot's two queues: records */

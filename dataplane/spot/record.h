@@ -11,6 +11,8 @@
 
 #include <spotlane/ids.h>
 
+struct spl_turn;
+
 /* Where a message came from, which is also where its reply goes (S-COMPL-7). */
 enum spot_origin {
 	SPOT_FROM_LINK = 0,  /* a peer: `flow` is the host's flow reference with generation */
@@ -23,11 +25,14 @@ enum spot_origin {
 #define SPOT_RECORD_COST 128u
 
 struct spot_rec {
-	uint32_t next;		 /* room */
-	uint32_t payload_bytes;	 /* H */
-	const void *payload;	 /* H */
-	void *buf;		 /* H: host's buffer handle, one reference; NULL = none */
-	uint64_t packet;	 /* H: packet key */
+	uint32_t next;		/* room */
+	uint32_t payload_bytes; /* H */
+	const void *payload;	/* H */
+	void *buf;		/* H: host's buffer handle, one reference; NULL = none */
+	union {
+		uint64_t packet;				   /* H: packet key */
+		int (*notice)(struct spl_turn *turn, void *state); /* room */
+	};
 	uint64_t deadline;	 /* H: cycles, 0 = none; from the remaining time that crossed */
 	uint64_t flow;		 /* H: see enum spot_origin */
 	uint32_t charge;	 /* H: credit to give back with the buffer or at the terminal */
@@ -40,7 +45,7 @@ struct spot_rec {
 	uint32_t cost;		 /* room: reserved in the queue's bytes */
 
 	uint64_t correlation; /* H: of a request, as received; 0 for a send */
-	const void *metadata; /* H: NULL when there is none */
+	const void *metadata; /* H: checked (S-META-2); NULL when there is none */
 	uint64_t source;      /* H: the sender's lifecycle on this node */
 	union {
 		const struct spl_key *key; /* H: target, read by spot_admit() only */

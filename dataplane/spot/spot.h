@@ -81,7 +81,7 @@ bool spot_ready(const struct spot_lane *lane);
 unsigned spot_tick(struct spot_lane *lane, uint64_t now, unsigned max);
 
 /* Moves the bytes of up to `max` waiting messages out of their buffers into lane memory; returns
- * how many. For when buffers are short. Looks at no more than 8 * max records. */
+ * how many, for the host to count. For when buffers are short. Looks at 8 * max records. */
 unsigned spot_copy_out(struct spot_lane *lane, unsigned max);
 
 /* The lane's memory: for the link engine's reassembly and what goes out. */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: admission: from a message that arrived to a place in one queue, or a refusal by name.
+ *
+ * A burst goes through three passes, so that the misses of the table and of the Spots overlap: hash
+ * and fetch buckets, match tags and fetch Spots, compare keys and admit. Between the state test and
+ * the enqueue nothing else of the lane runs: that is the critical section of S-ADM-1.
+ */
+#include "dataplane/spot/lane.h"
+
+#define BURST 32u
+
+enum spl_message_fail spot_enqueue(struct spot_lane *l, struct spot *s, struct spot_rec *r,
+				   uint64_t now)
+{
+	const struct spot_stage *stage = s->stage;
+	uint32_t max = stage->queue_count ? stage->queue_count : l->conf.queue_count;
+	uint64_t max_bytes = stage->queue_bytes ? stage->queue_bytes : l->conf.queue_bytes;
+	uint64_t cost = (uint64_t)r->payload_bytes + r->metadata_bytes + SPOT_RECORD_COST;
+	uint32_t i = spot_rec_index(l, r);
+
+	if (l->sealed)
+		return SPL_FAIL_SHUTDOWN;
+	if (now >= l->lease)
+		return SPL_FAIL_FENCED;
+	if (s->gate.state != SPOT_S_READY)
+		return SPL_FAIL_NOT_READY;
+	if (s->app.count >= max || s->app.bytes + cost > max_bytes)
+		return SPL_FAIL_QUEUE_FULL;
+	s->app.count++;
+	s->app.bytes += cost;
+	r->cost = (uint32_t)cost;
+	r->flags = REC_F_WAITS;
+	r->ticket = ++l->ticket;
+	r->next = 0;
+	r->calls = 0;
+	r->calls_count = 0;
+	r->waited = 0;
+	if (s->app.head)
+		l->recs[s->app.tail].next = i;
+	else
+		s->app.head = i;
+	s->app.tail = i;
+	/* While a turn of it is suspended its queue only grows: the end of the turn looks again. */
+	if (!s->gate.running)
+		spot_ready_add(l, s);
+	return SPL_FAIL_COUNT;
+}
+
+/* The kind of the error reply, by origin (S-ERR-3, S-ADDR-6). */
+static uint8_t refusal_kind(enum spl_message_fail why, uint8_t origin)
+{
+	switch ((int)why) {
+	case SPL_FAIL_SHUTDOWN:
+		return SPL_E_SHUTTING_DOWN;
+	case SPL_FAIL_QUEUE_FULL:
+	case SPL_FAIL_NO_RECORD:
+		return origin == SPOT_FROM_LINK ? SPL_E_UNAVAILABLE : SPL_E_CAPACITY_EXCEEDED;
+	case SPL_FAIL_UNKNOWN_KIND:
+		return SPL_E_PROTOCOL_ERROR;
+	default:
+		return SPL_E_UNAVAILABLE;
+	}
+}
+
+/* A request of this node for a key that no Ready Spot has: the host asks control what that means.
+ * From a peer it is a stale route, because peers resolve before they send (S-ADDR-6). */
+static bool ask_control(struct spot_lane *l, const struct spot_rec *r, const struct spl_key *key)
+{
+	uint64_t flow = r->origin == SPOT_FROM_SELF ? l->conf.lane : r->flow;
+
+	if (r->kind != SPL_MSG_SPOT_REQUEST ||
+	    (r->origin != SPOT_FROM_SELF && r->origin != SPOT_FROM_LANE))
+		return false;
+	return l->env.missing(l->env.host, key, r->origin, flow, r->correlation) == 0;
+}
+
+void spot_refuse(struct spot_lane *l, struct spot_rec *r, const struct spl_key *key,
+		 enum spl_message_fail why)
+{
+	r->flags = 0;
+	if ((why == SPL_FAIL_NO_SPOT || why == SPL_FAIL_NOT_READY) && ask_control(l, r, key))
+		r->flags = REC_F_REPLIED;
+	spot_fail(l, r, why, refusal_kind(why, r->origin));
+}
+
+static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsigned n, uint64_t now)
+{
+	uint64_t hash[BURST];
+	struct spot *guess[BURST];
+	unsigned queued = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		hash[i] = table_hash(&l->table, recs[i]->key);
+		__builtin_prefetch(table_bucket_of(&l->table, hash[i]));
+	}
+	for (unsigned i = 0; i < n; i++) {
+		guess[i] = table_guess(&l->table, hash[i]);
+		if (guess[i]) {
+			__builtin_prefetch(guess[i], 1);
+			__builtin_prefetch(guess[i] + 1, 1);
+		}
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct spot_rec *r = recs[i];
+		const struct spl_key *key = r->key;
+		struct spot *s = table_find_at(&l->table, key, hash[i], guess[i]);
+		enum spl_message_fail why = SPL_FAIL_NO_SPOT;
+
+		r->mem = NULL;
+		if (r->kind != SPL_MSG_SPOT_SEND && r->kind != SPL_MSG_SPOT_REQUEST)
+			why = SPL_FAIL_UNKNOWN_KIND;
+		else if (s)
+			why = spot_enqueue(l, s, r, now);
+		else if (l->sealed)
+			why = SPL_FAIL_SHUTDOWN;
+		if (why == SPL_FAIL_COUNT)
+			queued++;
+		else
+			spot_refuse(l, r, key, why);
+	}
+	spot_count(l, SPL_C_MESSAGES_ACCEPTED, n);
+	spot_count(l, SPL_C_MESSAGES_QUEUED, queued);
+}
+
+void spot_admit(struct spot_lane *l, struct spot_rec *const *recs, unsigned n, uint64_t now)
+{
+	l->now = now;
+	for (unsigned at = 0; at < n; at += BURST)
+		admit_burst(l, recs + at, n - at < BURST ? n - at : BURST, now);
+	spot_done_flush(l);
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: the stage interface (include/spotlane/stage.h): what a handler may call in its turn.
+ *
+ * Runs on the lane, inside a callback. A turn's handle is its number: it is compared with the turn
+ * that runs on this thread and never followed, so a stale or foreign one is refused (S-TURN-8).
+ * Payloads are copied to lane memory, or by the host, before return (S-MSG-5).
+ */
+#include "dataplane/spot/lane.h"
+
+#include "common/ids.h"
+#include "common/wire_msg.h"
+
+#include <errno.h>
+#include <limits.h>
+
+static struct spot_lane *lane_of(const struct spl_turn *turn)
+{
+	struct spot_lane *l = spot_lane_here;
+
+	return l && turn && l->turn.epoch == (uint64_t)(uintptr_t)turn ? l : NULL;
+}
+
+static int check_payload(const struct spot_lane *l, uint16_t content, const void *payload,
+			 uint32_t bytes)
+{
+	if (content >= SPL_CONTENT_COUNT || (bytes && !payload))
+		return -EINVAL;
+	return bytes > l->conf.message_max ? -EMSGSIZE : 0;
+}
+
+int spl_target_set(struct spl_target *target, const void *id, size_t len)
+{
+	int rc = target ? spl_name_set(&target->id, id, len) : -EINVAL;
+
+	if (rc == 0)
+		target->key = spl_spot_key(id, len);
+	return rc;
+}
+
+uint64_t spl_now_ns(const struct spl_turn *turn)
+{
+	struct spot_lane *l = lane_of(turn);
+
+	return l ? spot_to_ns(&l->clock, l->now) : 0;
+}
+
+const struct spl_name *spl_spot_id(const struct spl_turn *turn)
+{
+	struct spot_lane *l = lane_of(turn);
+
+	return l ? spot_name_of(spot_cold_of(l->turn.spot)) : NULL;
+}
+
+/* The creation's reply waits in its command until the Spot is accepted or rejected. */
+static int reply_to_creator(struct spot_lane *l, uint16_t content, const void *payload,
+			    uint32_t bytes)
+{
+	struct spot_call *op = spot_op_creation(l, l->turn.spot);
+
+	if (!op || l->turn.rec->flags & REC_F_REPLIED)
+		return -EINVAL;
+	if (bytes > SPL_CREATE_REPLY_BYTES_MAX)
+		return -EMSGSIZE;
+	if (bytes) {
+		op->mem = spot_mem_take(l, bytes);
+		if (!op->mem)
+			return -ENOBUFS;
+		memcpy(op->mem, payload, bytes);
+	}
+	op->payload = op->mem;
+	op->payload_bytes = bytes;
+	op->content = content;
+	l->turn.rec->flags |= REC_F_REPLIED;
+	return 0;
+}
+
+int spl_reply(struct spl_turn *turn, uint16_t content, const void *payload, uint32_t bytes)
+{
+	struct spot_lane *l = lane_of(turn);
+	struct spot_rec *r;
+	int rc;
+
+	if (!l)
+		return -EINVAL;
+	rc = check_payload(l, content, payload, bytes);
+	if (rc)
+		return rc;
+	r = l->turn.rec;
+	if (r->kind == REC_CREATE)
+		return reply_to_creator(l, content, payload, bytes);
+	if (r->kind != SPL_MSG_SPOT_REQUEST || r->flags & REC_F_REPLIED)
+		return -EINVAL;
+	rc = spot_answer(l, r, SPL_OK, content, payload, bytes);
+	if (rc == -ENOTCONN)
+		spot_count(l, SPL_C_REPLIES_LOST, 1); /* nobody is there: dropped (S-COMPL-7) */
+	else if (rc)
+		return rc == -EMSGSIZE ? -EMSGSIZE : -ENOBUFS;
+	r->flags |= REC_F_REPLIED;
+	return 0;
+}
+
+/* A message of this turn for a Spot of this lane; NULL without memory. */
+static struct spot_rec *own_record(struct spot_lane *l, uint64_t packet, uint16_t content,
+				   const void *payload, uint32_t bytes)
+{
+	struct spot_rec *r = spot_rec_get(l, false);
+	void *mem = NULL;
+
+	if (!r)
+		return NULL;
+	if (bytes) {
+		mem = spot_mem_take(l, bytes);
+		if (!mem) {
+			spot_rec_free(l, r);
+			return NULL;
+		}
+		memcpy(mem, payload, bytes);
+	}
+	memset(r, 0, sizeof(*r));
+	r->kind = SPL_MSG_SPOT_SEND;
+	r->origin = SPOT_FROM_SELF;
+	r->packet = packet;
+	r->content = content;
+	r->payload = mem;
+	r->mem = mem;
+	r->payload_bytes = bytes;
+	r->source = spot_cold_of(l->turn.spot)->object_generation | UINT64_C(1) << 63;
+	return r;
+}
+
+static bool is_self(const struct spot_lane *l, const struct spl_target *target)
+{
+	return spl_key_equal(&l->turn.spot->key, &target->key);
+}
+
+static int send_own(struct spot_lane *l, const struct spl_target *target, uint64_t packet,
+		    uint16_t content, const void *payload, uint32_t bytes)
+{
+	struct spot *s = is_self(l, target) ? l->turn.spot : table_find(&l->table, &target->key);
+	enum spl_message_fail why;
+	struct spot_rec *r;
+
+	if (!s)
+		return -ENOENT;
+	r = own_record(l, packet, content, payload, bytes);
+	if (!r)
+		return -ENOBUFS;
+	why = spot_enqueue(l, s, r, l->now);
+	if (why == SPL_FAIL_COUNT) {
+		spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
+		spot_count(l, SPL_C_MESSAGES_QUEUED, 1);
+		return 0;
+	}
+	spot_rec_end(l, r);
+	if (why == SPL_FAIL_QUEUE_FULL)
+		return -EAGAIN;
+	if (why == SPL_FAIL_NOT_READY && s->gate.state != SPOT_S_CLOSING)
+		return -ENOENT;
+	return -ESHUTDOWN;
+}
+
+static int send_out(struct spot_lane *l, uint8_t kind, const struct spl_target *target,
+		    uint64_t packet, uint16_t content, const void *payload, uint32_t bytes,
+		    uint64_t correlation, uint64_t deadline)
+{
+	struct spot_out out = {
+		.to = SPOT_FROM_LANE,
+		.kind = kind,
+		.error = SPL_OK,
+		.content = content,
+		.payload = payload,
+		.payload_bytes = bytes,
+		.flow = spl_key_lane(&target->key, l->conf.lanes),
+		.correlation = correlation,
+		.deadline = deadline,
+		.packet = packet,
+		.source = spot_cold_of(l->turn.spot)->object_generation | UINT64_C(1) << 63,
+		.target = target,
+	};
+
+	return l->env.send(l->env.host, &out);
+}
+
+static bool is_own_lane(const struct spot_lane *l, const struct spl_target *target)
+{
+	return spl_key_lane(&target->key, l->conf.lanes) == l->conf.lane;
+}
+
+int spl_send(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
+	     uint16_t content, const void *payload, uint32_t bytes)
+{
+	struct spot_lane *l = lane_of(turn);
+	int rc;
+
+	if (!l || !target || !packet_key)
+		return -EINVAL;
+	rc = check_payload(l, content, payload, bytes);
+	if (rc)
+		return rc;
+	if (is_own_lane(l, target))
+		return send_own(l, target, packet_key, content, payload, bytes);
+	rc = send_out(l, SPL_MSG_SPOT_SEND, target, packet_key, content, payload, bytes, 0, 0);
+	if (rc == 0 || rc == -EMSGSIZE)
+		return rc;
+	return rc == -ENOTCONN ? -ESHUTDOWN : -ENOBUFS;
+}
+
+/* Hands a registered request to a Spot of this lane; a refusal ends the call at once, and the
+ * continuation still runs in the turn only. */
+static int request_own(struct spot_lane *l, struct spot_call *c, const struct spl_target *target,
+		       uint64_t packet, uint16_t content, const void *payload, uint32_t bytes,
+		       uint64_t deadline)
+{
+	struct spot *s = table_find(&l->table, &target->key);
+	struct spot_rec *r = own_record(l, packet, content, payload, bytes);
+	enum spl_message_fail why = SPL_FAIL_NO_SPOT;
+
+	if (!r)
+		return -ENOBUFS;
+	r->kind = SPL_MSG_SPOT_REQUEST;
+	r->correlation = c->correlation;
+	r->deadline = deadline;
+	spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
+	if (s)
+		why = spot_enqueue(l, s, r, l->now);
+	else if (l->sealed)
+		why = SPL_FAIL_SHUTDOWN;
+	if (why == SPL_FAIL_COUNT)
+		spot_count(l, SPL_C_MESSAGES_QUEUED, 1);
+	else
+		spot_refuse(l, r, &target->key, why);
+	return 0;
+}
+
+int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
+		uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
+		struct spl_call **call)
+{
+	struct spot_lane *l = lane_of(turn);
+	bool own;
+	struct spot_rec *r;
+	struct spot_call *c;
+	uint64_t deadline;
+	int rc;
+
+	if (!l || !target || !packet_key || !call || timeout_ms > INT_MAX)
+		return -EINVAL;
+	rc = check_payload(l, content, payload, bytes);
+	if (rc)
+		return rc;
+	if (is_self(l, target))
+		return -EDEADLK;
+	if (l->turn.spot->gate.flags & SPOT_F_FORCED)
+		return -ESHUTDOWN;
+	r = l->turn.rec;
+	if (r->calls_count == SPOT_TURN_CALLS)
+		return -ENOBUFS;
+	own = is_own_lane(l, target);
+	deadline = l->now + spot_from_ms(&l->clock, timeout_ms ? timeout_ms : l->conf.request_ms);
+	c = spot_call_start(l, own ? SPOT_FROM_SELF : SPOT_FROM_LANE, deadline);
+	if (!c)
+		return -ENOBUFS;
+	c->spot = spot_index(l, l->turn.spot);
+	c->rec = spot_rec_index(l, r);
+	c->epoch = r->epoch;
+	rc = own ? request_own(l, c, target, packet_key, content, payload, bytes, deadline)
+		 : send_out(l, SPL_MSG_SPOT_REQUEST, target, packet_key, content, payload, bytes,
+			    c->correlation, deadline);
+	if (rc) {
+		spot_call_drop(l, c);
+		return rc == -EMSGSIZE ? -EMSGSIZE : -ENOBUFS;
+	}
+	c->next = r->calls;
+	r->calls = spot_call_index(l, c);
+	r->calls_count++;
+	*call = (struct spl_call *)(uintptr_t)c->correlation;
+	return 0;
+}
+
+int spl_call_then(struct spl_turn *turn, struct spl_call *call, enum spl_wait wait,
+		  spl_result_fn fn, void *ctx)
+{
+	struct spot_lane *l = lane_of(turn);
+	struct spot_call *c;
+
+	if (!l || !fn || wait != SPL_WAIT_HOLD)
+		return -EINVAL;
+	c = spot_call_find(l, (uint64_t)(uintptr_t)call);
+	if (!c || c->epoch != l->turn.epoch || c->fn || l->turn.rec->waited)
+		return -EINVAL;
+	c->fn = fn;
+	c->ctx = ctx;
+	l->turn.rec->waited = spot_call_index(l, c);
+	return 0;
+}
+
+int spl_close_self(struct spl_turn *turn)
+{
+	struct spot_lane *l = lane_of(turn);
+	struct spot *s;
+
+	if (!l || l->turn.rec->kind == REC_CREATE || l->turn.rec->kind == REC_INITIALIZE ||
+	    l->turn.rec->kind == REC_CLOSING)
+		return -EINVAL;
+	s = l->turn.spot;
+	if (s->gate.state == SPOT_S_CLOSING || s->gate.flags & SPOT_F_ARMED)
+		return -EALREADY;
+	s->gate.flags |= SPOT_F_ARMED;
+	return 0;
+}
+
+int spl_metadata_next(const struct spl_message *msg, uint32_t *pos, const char **key,
+		      uint32_t *key_bytes, const char **value, uint32_t *value_bytes)
+{
+	struct pack_bytes k, v;
+
+	if (!msg || !msg->metadata ||
+	    wire_meta_next(msg->metadata, msg->metadata_bytes, pos, &k, &v) == 0)
+		return 0;
+	*key = (const char *)k.p;
+	*key_bytes = k.len;
+	*value = (const char *)v.p;
+	*value_bytes = v.len;
+	return 1;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: what leaves the room: buffers and credit that go back, replies, errors.
+ *
+ * Called by the other files of the room, on the lane. A reply that cannot be sent is counted, never
+ * retried: the requester's deadline tells it (S-COMPL-7).
+ */
+#include "dataplane/spot/lane.h"
+
+#include <errno.h>
+
+void spot_done_flush(struct spot_lane *l)
+{
+	if (l->done_count == 0)
+		return;
+	l->env.release(l->env.host, l->done, l->done_count);
+	l->done_count = 0;
+}
+
+void *spot_mem_take(struct spot_lane *l, size_t bytes)
+{
+	void *p = lanemem_alloc(&l->mem, bytes);
+
+	if (p)
+		l->mem_own++;
+	return p;
+}
+
+void spot_mem_give(struct spot_lane *l, void *p)
+{
+	if (!p)
+		return;
+	lanemem_free(&l->mem, p);
+	l->mem_own--;
+}
+
+bool spot_rec_move(struct spot_lane *l, struct spot_rec *r)
+{
+	uint8_t *mem = spot_mem_take(l, (size_t)r->payload_bytes + r->metadata_bytes + 1);
+
+	if (!mem)
+		return false;
+	if (r->payload_bytes)
+		memcpy(mem, r->payload, r->payload_bytes);
+	if (r->metadata_bytes)
+		memcpy(mem + r->payload_bytes, r->metadata, r->metadata_bytes);
+	spot_done_add(l, r->buf, r->origin, r->flow, 0);
+	r->buf = NULL;
+	r->mem = mem;
+	r->payload = mem;
+	r->metadata = mem + r->payload_bytes;
+	return true;
+}
+
+int spot_answer(struct spot_lane *l, const struct spot_rec *r, uint8_t kind, uint16_t content,
+		const void *payload, uint32_t bytes)
+{
+	struct spot_out out = {
+		.to = r->origin,
+		.kind = SPL_MSG_REPLY,
+		.error = kind,
+		.content = content,
+		.payload = payload,
+		.payload_bytes = bytes,
+		.flow = r->flow,
+		.correlation = r->correlation,
+	};
+	int rc = 0;
+
+	if (r->origin == SPOT_FROM_SELF)
+		rc = spot_call_reply(l, r->correlation, kind, content, payload, bytes);
+	else
+		rc = l->env.send(l->env.host, &out);
+	if (rc == 0)
+		spot_count(l, SPL_C_REPLIES_SENT, 1);
+	return rc;
+}
+
+void spot_fail(struct spot_lane *l, struct spot_rec *r, enum spl_message_fail why, uint8_t kind)
+{
+	spot_add(&l->fails[why], 1);
+	if (r->kind == SPL_MSG_SPOT_REQUEST && !(r->flags & REC_F_REPLIED) &&
+	    spot_answer(l, r, kind, SPL_CONTENT_RAW, NULL, 0) != 0)
+		spot_count(l, SPL_C_REPLIES_LOST, 1);
+	spot_rec_end(l, r);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: the lane as the files of this room see it. Not for hosts: they use spot.h.
+ *
+ * Everything here is written by the lane's thread only.
+ */
+#ifndef SPL_DATAPLANE_SPOT_LANE_H
+#define SPL_DATAPLANE_SPOT_LANE_H
+
+#include "dataplane/spot/calls.h"
+#include "dataplane/spot/clock.h"
+#include "dataplane/spot/object.h"
+#include "dataplane/spot/slab.h"
+#include "dataplane/spot/spot.h"
+#include "dataplane/spot/table.h"
+
+#include <spotlane/counters.h>
+#include <spotlane/packets.h>
+#include <spotlane/reasons.h>
+
+#define SPOT_DONE_MAX	64u
+#define SPOT_RESERVE(n) ((n) / 8) /* records that only lifecycle work may take */
+
+/* Lifecycle records, beyond the kinds of messages. */
+#define REC_CREATE	200u
+#define REC_INITIALIZE	201u
+#define REC_CLOSING	202u
+#define REC_NOTICE	203u
+
+#define REC_F_WAITS	0x01u /* in an application queue: its bytes may be moved */
+#define REC_F_REPLIED	0x02u
+
+/* The turn that runs now. */
+struct spot_turn {
+	struct spot *spot; /* NULL: none */
+	struct spot_rec *rec;
+	uint64_t epoch; /* the value of the handler's `struct spl_turn *`, so that none is ever
+			   reused */
+	uint64_t start;
+};
+
+struct spot_lane {
+	struct table table;
+	struct slab slab;
+	struct spot_rec *recs; /* recs[0] is not used */
+	uint32_t *rec_stack;   /* free ones, hottest on top */
+	uint32_t rec_free, rec_count, rec_high;
+	uint32_t ready_head, ready_tail;
+	uint64_t lease;
+	uint64_t now; /* of the last reading in a turn, or as the host said */
+	uint32_t permits;
+	bool pool_low, sealed;
+	uint64_t ticket, epoch;
+	uint64_t budget; /* cycles of an owner's visit */
+	struct spot_turn turn;
+	struct spot_clock clock;
+	uint64_t *counters, *fails;
+	struct spot_env env;
+	struct spot_conf conf;
+	unsigned done_count;
+	struct spot_done done[SPOT_DONE_MAX];
+
+	uint64_t longest;
+	const char *longest_type, *longest_what, *last_type, *last_what;
+	uint64_t last_start; /* of the turn whose length the next reading tells; 0 = none */
+
+	struct spot_call *calls; /* calls[0] is not used; commands follow the calls */
+	uint32_t call_free, op_free, calls_open, calls_held, ops_open;
+	uint32_t calls_end_at;
+	uint64_t call_serial;
+	uint32_t copy_at;
+	uint32_t suspended;
+	struct lanemem mem;
+	uint64_t mem_own; /* blocks of it that this room holds */
+	struct wheel wheel;
+};
+
+/* The lane whose turn runs on this thread: the stage interface has no other way to it. */
+extern __thread struct spot_lane *spot_lane_here;
+
+static inline void spot_add(uint64_t *c, uint64_t n)
+{
+	__atomic_store_n(c, *c + n, __ATOMIC_RELAXED);
+}
+
+static inline void spot_count(struct spot_lane *l, enum spl_lane_counter c, uint64_t n)
+{
+	spot_add(&l->counters[c], n);
+}
+
+static inline uint32_t spot_rec_index(const struct spot_lane *l, const struct spot_rec *r)
+{
+	return (uint32_t)(r - l->recs);
+}
+
+static inline uint32_t spot_index(const struct spot_lane *l, const struct spot *s)
+{
+	return slab_index(&l->slab, s);
+}
+
+static inline struct spot *spot_at(const struct spot_lane *l, uint32_t index)
+{
+	return slab_at(&l->slab, index);
+}
+
+static inline void spot_rec_free(struct spot_lane *l, struct spot_rec *r)
+{
+	l->rec_stack[l->rec_free++] = spot_rec_index(l, r);
+}
+
+/* A record, for lifecycle work from the reserve too; NULL when there is none. */
+static inline struct spot_rec *spot_rec_get(struct spot_lane *l, bool lifecycle)
+{
+	uint32_t i;
+
+	if (l->rec_free <= (lifecycle ? 0 : SPOT_RESERVE(l->rec_count)))
+		return NULL;
+	i = l->rec_stack[--l->rec_free];
+	if (i > l->rec_high)
+		l->rec_high = i;
+	return &l->recs[i];
+}
+
+/* Ready set: a FIFO of gates, each at most once. */
+static inline void spot_ready_add(struct spot_lane *l, struct spot *s)
+{
+	uint32_t i = spot_index(l, s);
+
+	if (s->gate.flags & SPOT_F_READY)
+		return;
+	s->gate.flags |= SPOT_F_READY;
+	s->gate.ready_next = 0;
+	if (l->ready_tail)
+		spot_at(l, l->ready_tail)->gate.ready_next = i;
+	else
+		l->ready_head = i;
+	l->ready_tail = i;
+}
+
+static inline struct spot *spot_ready_take(struct spot_lane *l)
+{
+	struct spot *s = spot_at(l, l->ready_head);
+
+	l->ready_head = s->gate.ready_next;
+	if (!l->ready_head)
+		l->ready_tail = 0;
+	s->gate.flags &= (uint8_t)~SPOT_F_READY;
+	return s;
+}
+
+/* hand.c: buffers and memory that go back. */
+void spot_done_flush(struct spot_lane *l);
+void *spot_mem_take(struct spot_lane *l, size_t bytes);
+void spot_mem_give(struct spot_lane *l, void *p);
+
+static inline void spot_done_add(struct spot_lane *l, void *buf, uint8_t origin, uint64_t flow,
+				 uint32_t charge)
+{
+	if (!buf && !charge)
+		return;
+	if (l->done_count == SPOT_DONE_MAX)
+		spot_done_flush(l);
+	l->done[l->done_count++] = (struct spot_done){buf, flow, charge, origin};
+}
+
+/* Gives back what the record holds, and the record. */
+static inline void spot_rec_end(struct spot_lane *l, struct spot_rec *r)
+{
+	spot_done_add(l, r->buf, r->origin, r->flow, r->charge);
+	if (r->mem)
+		spot_mem_give(l, r->mem);
+	spot_rec_free(l, r);
+}
+
+/* Moves the bytes of `r` out of its buffer; false when lane memory is short. */
+bool spot_rec_move(struct spot_lane *l, struct spot_rec *r);
+
+/* hand.c: replies. Answers a request by its route; 0 or what spot_env.send() says. */
+int spot_answer(struct spot_lane *l, const struct spot_rec *r, uint8_t kind, uint16_t content,
+		const void *payload, uint32_t bytes);
+
+/* Ends a message that does not reach DONE: error reply for a request (`kind`), counter, memory. The
+ * record is not in a queue any more and its reservation was given back. */
+void spot_fail(struct spot_lane *l, struct spot_rec *r, enum spl_message_fail why, uint8_t kind);
+
+/* admit.c: ends a message that is not admitted; a request of this node for a Spot that is not there
+ * goes to control first. `key` may lie in a buffer of the record. */
+void spot_refuse(struct spot_lane *l, struct spot_rec *r, const struct spl_key *key,
+		 enum spl_message_fail why);
+
+/* Puts a record into the application queue of `s`, or says why not; SPL_FAIL_COUNT =
+ * accepted. One critical section with respect to state, seal, lease and room (S-ADM-1). */
+enum spl_message_fail spot_enqueue(struct spot_lane *l, struct spot *s, struct spot_rec *r,
+				   uint64_t now);
+
+static inline uint32_t spot_call_index(const struct spot_lane *l, const struct spot_call *c)
+{
+	return (uint32_t)(c - l->calls);
+}
+
+/* command.c: lifecycle queue and open commands of a Spot. */
+
+/* A callback for the lifecycle queue of a Ready Spot: membership and the like. 0; -ENOENT: not
+ * Ready; -EAGAIN: the queue is full; -ENOBUFS: no record (S-LANE-1,2). */
+int spot_life_notice(struct spot_lane *l, struct spot *s,
+		     int (*fn)(struct spl_turn *turn, void *state));
+struct spot_rec *spot_life_pop(struct spot_lane *l, struct spot *s);
+
+/* The open creation of `s`, NULL when there is none. */
+struct spot_call *spot_op_creation(struct spot_lane *l, struct spot *s);
+
+/* Terminal of a lifecycle turn, or what stands for it when it may not run. */
+void spot_life_done(struct spot_lane *l, struct spot *s, struct spot_rec *r, int rc);
+
+/* The deadline of a command has passed: nothing of its Spot waits any longer. */
+void spot_op_expired(struct spot_lane *l, struct spot_call *op);
+
+/* Puts on_closing into the lifecycle queue of a closing Spot that has nothing else left, or lets it
+ * end without when it is fenced; false without a record. */
+bool spot_closing_start(struct spot_lane *l, struct spot *s);
+
+/* Frees an ending Spot and answers what is still open on it; false while it is in the ready set. */
+bool spot_end(struct spot_lane *l, struct spot *s);
+
+#endif

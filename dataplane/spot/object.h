@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: one Spot in memory. Inside the room only.
+ *
+ *	[ struct spot, 64 bytes ][ state, rounded to 16 ][ struct spot_cold and the id ]
+ *
+ * The first line holds all that admission and an ordinary turn touch; the state follows, so that
+ * the pair is fetched together; what creation, closing and suspension need comes last. An object
+ * is named by its index, its offset in the region in units of 64 bytes plus one; 0 is none.
+ *
+ * Queue and gate are apart (S-GATE-1): a Spot has one of each; an Actor will have a queue of its
+ * own and share a gate or have one.
+ */
+#ifndef SPL_DATAPLANE_SPOT_OBJECT_H
+#define SPL_DATAPLANE_SPOT_OBJECT_H
+
+#include "dataplane/spot/stage_table.h"
+
+#include <spotlane/ids.h>
+
+enum spot_state {
+	SPOT_S_FREE = 0,
+	SPOT_S_CREATING, /* on_create and on_initialize wait or run; no admission */
+	SPOT_S_PREPARED, /* waits for publication; no admission */
+	SPOT_S_READY,
+	SPOT_S_CLOSING, /* sealed; runs what it has, then on_closing */
+	SPOT_S_ENDING,	/* a prepared Spot that is discarded while a callback is suspended */
+};
+
+#define SPOT_F_READY  0x01u /* in the ready set, once (S-FAIR-1) */
+#define SPOT_F_RESUME 0x02u /* the call that its suspended turn waits for has ended */
+#define SPOT_F_DEBT   0x04u /* the next turn is the application's (S-LANE-4) */
+#define SPOT_F_LIFE   0x08u /* the lifecycle queue is not empty */
+#define SPOT_F_ARMED  0x10u /* asked to be closed; the agent does not know yet */
+#define SPOT_F_FORCED 0x20u /* its time is up: waits end, nothing queued starts */
+#define SPOT_F_CLOSED 0x40u /* on_closing has run or was skipped */
+
+/* Bounded on two axes; running records count until their terminal (S-LIM-1,3). */
+struct spot_queue {
+	uint32_t head, tail; /* records that wait, in order of acceptance; 0 = none */
+	uint32_t count;	     /* waiting and running */
+	uint32_t spare;
+	uint64_t bytes; /* cost of both */
+};
+
+struct spot_gate {
+	uint32_t ready_next;
+	uint32_t running; /* record of the suspended turn, 0 = free (S-GATE-2, S-TURN-4) */
+	uint8_t flags;	  /* SPOT_F_* */
+	uint8_t streak;	  /* lifecycle turns in a row */
+	uint8_t state;	  /* enum spot_state: the one word that admission looks at */
+	uint8_t size_class;
+};
+
+struct spot {
+	struct spl_key key;
+	struct spot_gate gate;
+	uint32_t chain; /* next Spot of an overfull table bucket */
+	struct spot_queue app;
+	const struct spot_stage *stage;
+} __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct spot) == 64, "the hot part of a Spot is one cache line");
+
+struct spot_cold {
+	uint64_t object_generation;
+	uint32_t life_head, life_tail;
+	uint32_t life_count;
+	uint32_t life_bytes;
+	uint32_t op; /* open commands on it, a list */
+	uint8_t reason;
+	uint8_t id_len; /* with id[] this is a struct spl_name */
+	char id[];
+};
+
+_Static_assert(offsetof(struct spot_cold, id) == offsetof(struct spot_cold, id_len) + 1,
+	       "id_len and id are a struct spl_name");
+
+static inline void *spot_state_of(struct spot *s)
+{
+	return s + 1;
+}
+
+static inline struct spot_cold *spot_cold_of(struct spot *s)
+{
+	return (struct spot_cold *)((uint8_t *)(s + 1) + s->stage->state_bytes);
+}
+
+/* The id; only its `len` bytes are there. */
+static inline const struct spl_name *spot_name_of(const struct spot_cold *cold)
+{
+	return (const struct spl_name *)&cold->id_len;
+}
+
+/* Bytes of a Spot of `stage` whose id has `id_len` bytes. */
+static inline uint32_t spot_object_bytes(const struct spot_stage *stage, uint8_t id_len)
+{
+	return (uint32_t)(sizeof(struct spot) + stage->state_bytes +
+			  offsetof(struct spot_cold, id) + id_len);
+}
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: the lane as a whole: its regions, its records, what the host sets, inventory.
+ *
+ * spot_region_bytes() and spot_lane_init() run on the agent before the lane starts, all else on the
+ * lane.
+ */
+#include "dataplane/spot/lane.h"
+
+#define OBJECT_BYTES_MAX (UINT64_C(1) << 38) /* 2^32 indices of 64 bytes */
+
+static bool conf_valid(const struct spot_conf *c)
+{
+	return c->lanes >= 1 && c->lanes <= SPL_LANES_MAX && c->lane < c->lanes &&
+	       c->spots_max >= 1 && c->spots_max <= 1u << 24 && c->records >= 64 &&
+	       c->records <= 1u << 24 && c->calls >= 16 && c->commands >= 16 &&
+	       c->commands <= 65536 && (uint64_t)c->calls + c->commands < 1u << 20 &&
+	       c->heap_bytes >= 4096 && c->heap_bytes < UINT64_C(64) << 30 &&
+	       c->object_bytes >= SLAB_CHUNK && c->object_bytes < OBJECT_BYTES_MAX &&
+	       c->queue_count >= 1 && c->life_count >= 1 && c->life_cap >= 1 &&
+	       c->life_cap <= 200 && c->turn_budget_us >= 1 && c->request_ms >= 1 &&
+	       c->message_max <= SPL_MESSAGE_BYTES_CAP && c->clock_hz >= 1000000 && c->counters &&
+	       c->fails;
+}
+
+static size_t round64(uint64_t n)
+{
+	return (size_t)((n + 63) & ~UINT64_C(63));
+}
+
+size_t spot_region_bytes(const struct spot_conf *c, enum spot_region region)
+{
+	if (!conf_valid(c))
+		return 0;
+	switch (region) {
+	case SPOT_MEM_LANE:
+		return round64(sizeof(struct spot_lane));
+	case SPOT_MEM_RECORDS:
+		return round64((uint64_t)(c->records + 1) * sizeof(struct spot_rec) +
+			       (uint64_t)c->records * sizeof(uint32_t));
+	case SPOT_MEM_CALLS:
+		return round64((uint64_t)(c->calls + c->commands + 1) * sizeof(struct spot_call));
+	case SPOT_MEM_HEAP:
+		return round64(c->heap_bytes);
+	case SPOT_MEM_TABLE:
+		return (size_t)table_buckets(c->spots_max) * sizeof(struct table_bucket);
+	case SPOT_MEM_OBJECTS:
+		return round64(c->object_bytes) +
+		       sizeof(struct spl_name); /* a name may be read whole */
+	case SPOT_MEM_COUNT:
+		break;
+	}
+	return 0;
+}
+
+static void init_records(struct spot_lane *l, void *mem)
+{
+	l->rec_count = l->conf.records;
+	l->recs = mem;
+	l->rec_stack = (uint32_t *)(void *)(l->recs + l->rec_count + 1);
+	for (uint32_t i = l->rec_count; i > 0; i--)
+		l->rec_stack[l->rec_free++] = i;
+}
+
+struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot_env *env,
+				 void *const mem[SPOT_MEM_COUNT])
+{
+	struct spot_lane *l = mem[SPOT_MEM_LANE];
+
+	if (!conf_valid(conf))
+		return NULL;
+	memset(l, 0, sizeof(*l));
+	l->conf = *conf;
+	l->env = *env;
+	l->counters = conf->counters;
+	l->fails = conf->fails;
+	spot_clock_init(&l->clock, conf->clock_hz, conf->fake_clock);
+	l->budget = spot_from_us(&l->clock, conf->turn_budget_us);
+	l->lease = 0; /* nothing starts before the host has said until when */
+	l->epoch = (uint64_t)(conf->lane + 1) << 48;
+	slab_init(&l->slab, mem[SPOT_MEM_OBJECTS], conf->object_bytes);
+	table_init(&l->table, mem[SPOT_MEM_TABLE], conf->spots_max, &l->slab, conf->secret);
+	lanemem_init(&l->mem, mem[SPOT_MEM_HEAP], conf->heap_bytes);
+	init_records(l, mem[SPOT_MEM_RECORDS]);
+	l->calls = mem[SPOT_MEM_CALLS];
+	spot_calls_init(l);
+	l->copy_at = 1;
+	return l;
+}
+
+void spot_lane_set(struct spot_lane *l, uint64_t lease, bool pool_low, uint32_t reply_permits)
+{
+	l->lease = lease;
+	l->pool_low = pool_low;
+	l->permits = reply_permits;
+}
+
+void spot_lane_seal(struct spot_lane *l)
+{
+	l->sealed = true;
+}
+
+bool spot_lane_quiet(const struct spot_lane *l)
+{
+	return l->rec_free == l->rec_count && l->calls_held == 0 && l->ops_open == 0 &&
+	       l->mem_own == 0 && l->ready_head == 0 && l->done_count == 0;
+}
+
+unsigned spot_recs_take(struct spot_lane *l, struct spot_rec **recs, unsigned n)
+{
+	uint32_t reserve = SPOT_RESERVE(l->rec_count);
+	uint32_t left = l->rec_free > reserve ? l->rec_free - reserve : 0;
+
+	if (n > left)
+		n = left;
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t at = l->rec_stack[--l->rec_free];
+
+		if (at > l->rec_high)
+			l->rec_high = at;
+		recs[i] = &l->recs[at];
+	}
+	return n;
+}
+
+void spot_recs_give(struct spot_lane *l, struct spot_rec *const *recs, unsigned n)
+{
+	while (n > 0)
+		spot_rec_free(l, recs[--n]);
+}
+
+unsigned spot_copy_out(struct spot_lane *l, unsigned max)
+{
+	uint32_t look = 8 * max < l->rec_high ? 8 * max : l->rec_high;
+	unsigned n = 0;
+
+	for (; look > 0 && n < max; look--) {
+		struct spot_rec *r = &l->recs[l->copy_at];
+
+		l->copy_at = l->copy_at >= l->rec_high ? 1 : l->copy_at + 1;
+		if (!(r->flags & REC_F_WAITS) || !r->buf)
+			continue;
+		if (!spot_rec_move(l, r))
+			break;
+		n++;
+	}
+	spot_done_flush(l);
+	return n;
+}
+
+struct lanemem *spot_lane_mem(struct spot_lane *l)
+{
+	return &l->mem;
+}
+
+void spot_longest(const struct spot_lane *l, uint64_t *cycles, const char **type, const char **what)
+{
+	*cycles = l->longest;
+	*type = l->longest_type;
+	*what = l->longest_what;
+}
+
+static void show(const struct spot_lane *l, uint32_t index,
+		 void (*fn)(void *ctx, const struct spot_item *item), void *ctx)
+{
+	struct spot *s = spot_at(l, index);
+	struct spot_cold *cold = spot_cold_of(s);
+	struct spot_item item = {
+		.key = s->key,
+		.id = spot_name_of(cold),
+		.stage = s->stage,
+		.object_generation = cold->object_generation,
+		.queued = s->app.count,
+		.ready = s->gate.state == SPOT_S_READY,
+		.closing = s->gate.state >= SPOT_S_CLOSING,
+	};
+
+	fn(ctx, &item);
+}
+
+/* The cursor is a bucket and a place in it. A split moves Spots to a higher bucket only, so one
+ * that is there all the time is not missed. */
+bool spot_inventory(struct spot_lane *l, uint64_t *cursor, unsigned max,
+		    void (*fn)(void *ctx, const struct spot_item *item), void *ctx)
+{
+	uint64_t bucket = *cursor >> 16, place = *cursor & 0xffff;
+	unsigned looked = 0;
+
+	for (; bucket < l->table.n && looked < 8 * max + 64; bucket++, place = 0, looked++) {
+		const struct table_bucket *b = &l->table.b[bucket];
+		uint64_t at = TABLE_WAYS;
+
+		for (; place < TABLE_WAYS; place++) {
+			if (!b->tag[place])
+				continue;
+			if (max-- == 0)
+				goto out;
+			show(l, b->spot[place], fn, ctx);
+		}
+		for (uint32_t i = b->chain; i; i = spot_at(l, i)->chain, at++) {
+			if (at < place)
+				continue;
+			if (max-- == 0)
+				goto out;
+			show(l, i, fn, ctx);
+			place++;
+		}
+	}
+out:
+	*cursor = bucket << 16 | place;
+	return bucket < l->table.n;
+}

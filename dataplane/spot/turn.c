@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: turns: which record runs next, its handler, and what its end brings (S-TURN, S-LANE).
+ *
+ * spot_run() takes owners from the ready set and visits each. Every step of a visit begins with one
+ * reading of the clock, which ends the last turn's length, and is compared with the visit's budget,
+ * the lease and the record's deadline. A handler is entered from here only, so nothing runs in
+ * place on the context that submits (S-TURN-5,6).
+ */
+#include "dataplane/spot/lane.h"
+
+__thread struct spot_lane *spot_lane_here;
+
+enum step {
+	STEP_RAN,     /* something was done: look again */
+	STEP_NOTHING, /* nothing that could run */
+	STEP_LATER,   /* something waits for the host: stay ready */
+	STEP_GONE,    /* the Spot is no more */
+};
+
+static void note_length(struct spot_lane *l, uint64_t t)
+{
+	if (l->last_start && t - l->last_start > l->longest) {
+		l->longest = t - l->last_start;
+		l->longest_type = l->last_type;
+		l->longest_what = l->last_what;
+		__atomic_store_n(&l->counters[SPL_C_TURN_CYCLES_MAX], l->longest, __ATOMIC_RELAXED);
+	}
+	l->last_start = 0;
+}
+
+static void turn_begin(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint64_t t,
+		       const char *what)
+{
+	l->turn.spot = s;
+	l->turn.rec = r;
+	l->turn.epoch = r->epoch;
+	l->last_start = t;
+	l->last_type = s->stage->desc->type;
+	l->last_what = what;
+}
+
+/* The handler's name for its turn: a number that is never reused, not an address (S-TURN-8). */
+static struct spl_turn *turn_handle(const struct spot_rec *r)
+{
+	return (struct spl_turn *)(uintptr_t)r->epoch;
+}
+
+static int run_continuation(struct spot_lane *l, struct spot *s, struct spot_rec *r)
+{
+	const struct spot_call *c = &l->calls[r->waited];
+	struct spl_result result = {
+		.kind = c->kind,
+		.content = c->content,
+		.payload = c->payload,
+		.payload_bytes = c->payload_bytes,
+	};
+
+	r->waited = 0;
+	return c->fn(turn_handle(r), spot_state_of(s), &result, c->ctx);
+}
+
+static void suspend(struct spot_lane *l, struct spot *s, struct spot_rec *r)
+{
+	s->gate.running = spot_rec_index(l, r);
+	l->suspended++;
+	if (r->kind < REC_CREATE)
+		spot_count(l, SPL_C_MESSAGES_RUNNING, 1);
+}
+
+/* A callback's return value that breaks the rules of a turn is InternalFailure (S-CF-1,2). */
+static int checked(const struct spot_rec *r, int rc)
+{
+	if (r->waited || rc == SPL_SUSPENDED)
+		return SPL_FAIL(SPL_E_INTERNAL_FAILURE);
+	if (rc == SPL_DONE || (rc == SPL_REJECTED && r->kind == REC_CREATE))
+		return rc;
+	if (rc >= SPL_FAIL(0) && rc < SPL_FAIL(SPL_ERROR_COUNT))
+		return rc;
+	return SPL_FAIL(SPL_E_INTERNAL_FAILURE);
+}
+
+static void end_message(struct spot_lane *l, struct spot *s, struct spot_rec *r, int rc)
+{
+	s->app.count--;
+	s->app.bytes -= r->cost;
+	if (rc == SPL_DONE && r->kind == SPL_MSG_SPOT_REQUEST && !(r->flags & REC_F_REPLIED))
+		rc = SPL_FAIL(SPL_E_INTERNAL_FAILURE);
+	if (rc == SPL_DONE) {
+		spot_count(l, SPL_C_MESSAGES_FINISHED, 1);
+		spot_rec_end(l, r);
+	} else {
+		spot_fail(l, r, SPL_FAIL_HANDLER, (uint8_t)(rc & 0xff));
+	}
+}
+
+/* After a callback returned `rc`: the next continuation when its call has ended already,
+ * suspension, or the terminal. */
+static enum step turn_end(struct spot_lane *l, struct spot *s, struct spot_rec *r, int rc)
+{
+	while (rc == SPL_SUSPENDED && r->waited) {
+		if (s->gate.flags & SPOT_F_FORCED && l->calls[r->waited].state == CALL_OPEN) {
+			r->waited = 0; /* its time is up: no more waiting */
+			rc = SPL_FAIL(SPL_E_DEADLINE_EXCEEDED);
+		} else if (l->calls[r->waited].state == CALL_ENDED) {
+			rc = run_continuation(l, s, r);
+		} else {
+			l->turn = (struct spot_turn){0};
+			suspend(l, s, r);
+			return STEP_NOTHING;
+		}
+	}
+	rc = checked(r, rc);
+	l->turn = (struct spot_turn){0};
+	if (r->calls)
+		spot_calls_drop(l, r);
+	if (r->kind >= REC_CREATE)
+		spot_life_done(l, s, r, rc);
+	else
+		end_message(l, s, r, rc);
+	return STEP_RAN;
+}
+
+static enum step resume(struct spot_lane *l, struct spot *s, uint64_t t)
+{
+	struct spot_rec *r = &l->recs[s->gate.running];
+	const struct spl_handler *h;
+
+	s->gate.flags &= (uint8_t)~SPOT_F_RESUME;
+	s->gate.running = 0;
+	l->suspended--;
+	if (r->kind < REC_CREATE)
+		spot_count(l, SPL_C_MESSAGES_RUNNING, (uint64_t)-1);
+	h = r->kind < REC_CREATE ? spot_stage_find(s->stage, r->packet) : NULL;
+	turn_begin(l, s, r, t, h ? h->packet : "callback");
+	return turn_end(l, s, r, run_continuation(l, s, r));
+}
+
+/* Why the record may not start, SPL_FAIL_COUNT when it may; the handler and the error kind. */
+static enum spl_message_fail may_start(const struct spot_lane *l, const struct spot *s,
+				       const struct spot_rec *r, uint64_t t,
+				       const struct spl_handler **handler, uint8_t *kind)
+{
+	const struct spl_handler *h = spot_stage_find(s->stage, r->packet);
+	unsigned takes = r->kind == SPL_MSG_SPOT_REQUEST ? SPL_TAKES_REQUEST : SPL_TAKES_SEND;
+
+	if (__builtin_expect(t >= l->lease, 0)) {
+		*kind = SPL_E_UNAVAILABLE;
+		return SPL_FAIL_FENCED;
+	}
+	if (__builtin_expect(r->deadline && t >= r->deadline, 0)) {
+		*kind = SPL_E_DEADLINE_EXCEEDED;
+		return SPL_FAIL_EXPIRED;
+	}
+	if (__builtin_expect(!h || !(h->takes & takes), 0)) {
+		*kind = SPL_E_NOT_FOUND;
+		return SPL_FAIL_NO_HANDLER;
+	}
+	*kind = SPL_E_PROTOCOL_ERROR;
+	if (__builtin_expect(r->content >= SPL_CONTENT_COUNT, 0))
+		return SPL_FAIL_CONTENT_TYPE;
+	*handler = h;
+	return SPL_FAIL_COUNT;
+}
+
+static void app_pop(struct spot *s, struct spot_rec *r)
+{
+	s->app.head = r->next;
+	if (!s->app.head)
+		s->app.tail = 0;
+	r->flags &= (uint8_t)~REC_F_WAITS;
+}
+
+static enum step run_message(struct spot_lane *l, struct spot *s, uint64_t t)
+{
+	struct spot_rec *r = &l->recs[s->app.head];
+	bool request = r->kind == SPL_MSG_SPOT_REQUEST;
+	const struct spl_handler *h = NULL;
+	enum spl_message_fail why;
+	uint8_t kind;
+
+	if (request && l->permits == 0)
+		return STEP_LATER;
+	app_pop(s, r);
+	s->gate.streak = 0;
+	s->gate.flags &= (uint8_t)~SPOT_F_DEBT;
+	spot_count(l, SPL_C_MESSAGES_QUEUED, (uint64_t)-1);
+	why = may_start(l, s, r, t, &h, &kind);
+	if (__builtin_expect(why != SPL_FAIL_COUNT, 0)) {
+		s->app.count--;
+		s->app.bytes -= r->cost;
+		spot_fail(l, r, why, kind);
+		return STEP_RAN;
+	}
+	l->permits -= request;
+	if (__builtin_expect(l->pool_low && r->buf, 0) && spot_rec_move(l, r))
+		spot_count(l, SPL_C_LINK_COPIED_OUT, 1);
+	r->epoch = ++l->epoch;
+	turn_begin(l, s, r, t, h->packet);
+	spot_count(l, SPL_C_TURNS, 1);
+	struct spl_message msg = {
+		.packet = h->packet,
+		.payload = r->payload,
+		.payload_bytes = r->payload_bytes,
+		.metadata = r->metadata_bytes ? r->metadata : NULL,
+		.metadata_bytes = r->metadata_bytes,
+		.content = r->content,
+		.is_request = request,
+		.correlation = r->correlation,
+		.source = r->source,
+		.deadline_ns = r->deadline ? spot_to_ns(&l->clock, r->deadline) : 0,
+	};
+	return turn_end(l, s, r, h->fn(turn_handle(r), spot_state_of(s), &msg));
+}
+
+static int call_lifecycle(struct spot_lane *l, struct spot *s, struct spot_rec *r)
+{
+	const struct spl_stage *d = s->stage->desc;
+	uint64_t deadline_ns = r->deadline ? spot_to_ns(&l->clock, r->deadline) : 0;
+	struct spl_message msg = {
+		.packet = "",
+		.payload = r->payload,
+		.payload_bytes = r->payload_bytes,
+		.content = r->content,
+		.deadline_ns = deadline_ns,
+	};
+
+	if (r->kind == REC_CREATE)
+		return d->on_create ? d->on_create(turn_handle(r), spot_state_of(s), &msg)
+				    : SPL_DONE;
+	if (r->kind == REC_INITIALIZE)
+		return d->on_initialize ? d->on_initialize(turn_handle(r), spot_state_of(s))
+					: SPL_DONE;
+	if (r->kind == REC_NOTICE)
+		return r->notice(turn_handle(r), spot_state_of(s));
+	return d->on_closing ? d->on_closing(turn_handle(r), spot_state_of(s),
+					     (enum spl_closing)spot_cold_of(s)->reason, deadline_ns)
+			     : SPL_DONE;
+}
+
+static enum step run_lifecycle(struct spot_lane *l, struct spot *s, uint64_t t)
+{
+	static const char *const names[] = {"on_create", "on_initialize", "on_closing", "notice"};
+	struct spot_rec *r = spot_life_pop(l, s);
+
+	if (++s->gate.streak >= l->conf.life_cap) {
+		s->gate.flags |= SPOT_F_DEBT;
+		s->gate.streak = 0;
+	}
+	if (t >= l->lease) {
+		spot_life_done(l, s, r, SPL_FAIL(SPL_E_UNAVAILABLE));
+		return STEP_RAN;
+	}
+	if (r->kind < REC_CLOSING &&
+	    (s->gate.flags & SPOT_F_FORCED || (r->deadline && t >= r->deadline))) {
+		spot_life_done(l, s, r, SPL_FAIL(SPL_E_DEADLINE_EXCEEDED));
+		return STEP_RAN;
+	}
+	r->epoch = ++l->epoch;
+	turn_begin(l, s, r, t, names[r->kind - REC_CREATE]);
+	spot_count(l, SPL_C_TURNS, 1);
+	return turn_end(l, s, r, call_lifecycle(l, s, r));
+}
+
+/* The first waiting message of a Spot whose time is up, or that is not ours any more. */
+static void fail_head(struct spot_lane *l, struct spot *s)
+{
+	struct spot_rec *r = &l->recs[s->app.head];
+	bool fenced = spot_cold_of(s)->reason == (uint8_t)SPOT_FENCED;
+
+	app_pop(s, r);
+	s->app.count--;
+	s->app.bytes -= r->cost;
+	spot_count(l, SPL_C_MESSAGES_QUEUED, (uint64_t)-1);
+	spot_fail(l, r, fenced ? SPL_FAIL_FENCED : SPL_FAIL_CLOSED, SPL_E_UNAVAILABLE);
+}
+
+/* A step of a Spot about which something is out of the ordinary. */
+static enum step step_slow(struct spot_lane *l, struct spot *s, uint64_t t)
+{
+	bool app = s->app.head != 0;
+	enum step later = STEP_NOTHING;
+
+	if (s->gate.running)
+		return s->gate.flags & SPOT_F_RESUME ? resume(l, s, t) : STEP_NOTHING;
+	if (s->gate.state == SPOT_S_ENDING)
+		return spot_end(l, s) ? STEP_GONE : STEP_NOTHING;
+	if (s->gate.flags & SPOT_F_ARMED) {
+		const struct spot_cold *cold = spot_cold_of(s);
+
+		if (l->env.close_wanted(l->env.host, &s->key, spot_name_of(cold),
+					cold->object_generation) == 0)
+			s->gate.flags &= (uint8_t)~SPOT_F_ARMED;
+		else
+			later = STEP_LATER;
+	}
+	if (app && s->gate.state == SPOT_S_CLOSING && s->gate.flags & SPOT_F_FORCED) {
+		fail_head(l, s);
+		return STEP_RAN;
+	}
+	if (s->gate.flags & SPOT_F_LIFE && !(app && s->gate.flags & SPOT_F_DEBT))
+		return run_lifecycle(l, s, t);
+	if (app)
+		return run_message(l, s, t);
+	if (s->gate.state == SPOT_S_CLOSING)
+		return spot_closing_start(l, s) ? STEP_RAN : STEP_LATER;
+	return later;
+}
+
+/* Runs records of one owner until it has none, is suspended, or has had its time (S-FAIR-3).
+ * Returns the steps it took, at least one. */
+static unsigned visit(struct spot_lane *l, struct spot *s, unsigned max, uint64_t until)
+{
+	uint64_t begin = 0;
+
+	for (unsigned n = 0;; n++) {
+		uint64_t t = spot_now(&l->clock);
+		enum step step;
+
+		note_length(l, t);
+		l->now = t;
+		if (n == 0) {
+			begin = t;
+		} else if (n >= max || t - begin >= l->budget || t >= until) {
+			spot_ready_add(l, s);
+			return n;
+		}
+		if (s->gate.state == SPOT_S_READY && s->app.head && !s->gate.running &&
+		    !(s->gate.flags & (SPOT_F_LIFE | SPOT_F_ARMED)))
+			step = run_message(l, s, t);
+		else
+			step = step_slow(l, s, t);
+		if (step == STEP_LATER)
+			spot_ready_add(l, s);
+		if (step != STEP_RAN)
+			return n + 1;
+		if (!s->app.head && !(s->gate.flags & (SPOT_F_LIFE | SPOT_F_ARMED)) &&
+		    s->gate.state <= SPOT_S_READY)
+			return n + 1;
+	}
+}
+
+unsigned spot_run(struct spot_lane *l, unsigned max_turns, uint64_t until)
+{
+	unsigned n = 0;
+
+	spot_lane_here = l;
+	while (l->ready_head && n < max_turns) {
+		struct spot *s = spot_ready_take(l);
+
+		if (l->ready_head) {
+			struct spot *next = spot_at(l, l->ready_head);
+
+			__builtin_prefetch(next, 1);
+			__builtin_prefetch(next + 1, 1);
+		}
+		n += visit(l, s, max_turns - n, until);
+		if (l->now >= until)
+			break;
+	}
+	if (n)
+		note_length(l, spot_now(&l->clock));
+	spot_lane_here = NULL;
+	spot_done_flush(l);
+	return n;
+}
+
+bool spot_ready(const struct spot_lane *l)
+{
+	return l->ready_head != 0;
+}

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See fake.h. */
+#include "tests/unit/spot/fake.h"
+
+#include "common/ids.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct buffer {
+	struct fake *f;
+	struct spl_target target;
+	uint32_t charge;
+	char bytes[];
+};
+
+static char log_text[8192];
+
+void fake_log(const char *word)
+{
+	size_t n = strlen(log_text);
+
+	snprintf(log_text + n, sizeof(log_text) - n, "%s%s", n ? " " : "", word);
+}
+
+const char *fake_logged(void)
+{
+	return log_text;
+}
+
+void fake_log_clear(void)
+{
+	log_text[0] = '\0';
+}
+
+static void note(struct fake_out *to, const struct spot_out *o)
+{
+	*to = (struct fake_out){
+		.to = o->to,
+		.kind = o->kind,
+		.error = o->error,
+		.content = o->content,
+		.flow = o->flow,
+		.correlation = o->correlation,
+		.deadline = o->deadline,
+		.packet = o->packet,
+		.source = o->source,
+		.bytes = o->payload_bytes,
+	};
+	if (o->target)
+		to->key = o->target->key;
+	if (o->payload_bytes)
+		memcpy(to->payload, o->payload,
+		       o->payload_bytes < sizeof(to->payload) ? o->payload_bytes
+							      : sizeof(to->payload));
+}
+
+static int host_send(void *host, const struct spot_out *o)
+{
+	struct fake_lane *from = host;
+	struct fake *f = from->f;
+
+	if (f->send_error)
+		return f->send_error;
+	if (o->to == SPOT_FROM_LANE) {
+		struct fake_lane *to = &f->lane[o->flow];
+		struct fake_out *at;
+
+		CU_ASSERT_FATAL(o->flow < f->lanes && to != from);
+		if (to->ring_count == to->ring_max)
+			return -EAGAIN;
+		at = &to->ring[(to->ring_head + to->ring_count++) % FAKE_LIST];
+		note(at, o);
+		if (o->kind != SPL_MSG_REPLY)
+			at->flow = from->index;
+		at->whole = malloc(o->payload_bytes + 1);
+		if (o->payload_bytes)
+			memcpy(at->whole, o->payload, o->payload_bytes);
+		return 0;
+	}
+	CU_ASSERT_FATAL(f->outs < FAKE_LIST);
+	note(&f->out[f->outs++], o);
+	return 0;
+}
+
+static void host_release(void *host, const struct spot_done *done, unsigned n)
+{
+	struct fake *f = ((struct fake_lane *)host)->f;
+
+	CU_ASSERT_FATAL(n >= 1 && n <= 64);
+	for (unsigned i = 0; i < n; i++) {
+		CU_ASSERT(done[i].buf || done[i].charge);
+		f->charged -= done[i].charge;
+		if (done[i].buf) {
+			free(done[i].buf);
+			f->buffers--;
+		}
+	}
+}
+
+static int host_missing(void *host, const struct spl_key *key, uint8_t origin, uint64_t flow,
+			uint64_t correlation)
+{
+	struct fake *f = ((struct fake_lane *)host)->f;
+
+	if (f->missing_error)
+		return f->missing_error;
+	f->missing++;
+	f->missing_key = *key;
+	f->missing_origin = origin;
+	f->missing_correlation = correlation;
+	CU_ASSERT(flow < f->lanes);
+	return 0;
+}
+
+static void host_answer(void *host, const struct spot_answer *a)
+{
+	struct fake_lane *fl = host;
+	struct fake *f = fl->f;
+
+	CU_ASSERT_FATAL(f->answers < FAKE_LIST);
+	f->answer[f->answers++] = *a;
+	memset(f->answer_reply, 0, sizeof(f->answer_reply));
+	if (a->reply_bytes)
+		memcpy(f->answer_reply, a->reply, a->reply_bytes < 63 ? a->reply_bytes : 63);
+	if (a->stage)
+		spot_plan_remove(&fl->plan, a->stage, a->id_len);
+}
+
+static int host_close_wanted(void *host, const struct spl_key *key, const struct spl_name *id,
+			     uint64_t generation)
+{
+	struct fake *f = ((struct fake_lane *)host)->f;
+
+	if (f->close_error)
+		return f->close_error;
+	f->close_wanted++;
+	return 0;
+}
+
+void fake_init(struct fake *f, unsigned lanes)
+{
+	memset(f, 0, sizeof(*f));
+	f->lanes = lanes;
+	f->now = 1000 * (uint64_t)FAKE_MS;
+	f->lease = UINT64_MAX;
+	f->permits = UINT32_MAX;
+	f->out = calloc(FAKE_LIST, sizeof(*f->out));
+	f->answer = calloc(FAKE_LIST, sizeof(*f->answer));
+	f->conf = (struct spot_conf){
+		.lanes = lanes,
+		.spots_max = 1024,
+		.records = 1024,
+		.calls = 256,
+		.commands = 256,
+		.heap_bytes = 1 << 20,
+		.object_bytes = 1 << 20,
+		.queue_count = 64,
+		.queue_bytes = 65536,
+		.life_count = 16,
+		.life_bytes = 65536,
+		.life_cap = 8,
+		.turn_budget_us = 50,
+		.message_max = 65536,
+		.request_ms = 1000,
+		.clock_hz = FAKE_HZ,
+		.secret = {1, 2, 3, 4},
+	};
+	fake_log_clear();
+}
+
+void fake_start(struct fake *f)
+{
+	struct spot_env env = {NULL,	     host_send,	  host_release,
+			       host_missing, host_answer, host_close_wanted};
+
+	for (unsigned i = 0; i < f->lanes; i++) {
+		struct fake_lane *fl = &f->lane[i];
+		struct spot_conf c = f->conf;
+
+		fl->f = f;
+		fl->index = i;
+		fl->ring = calloc(FAKE_LIST, sizeof(*fl->ring));
+		fl->ring_max = FAKE_LIST;
+		c.lane = i;
+		c.fake_clock = &f->now;
+		c.counters = fl->counters;
+		c.fails = fl->fails;
+		env.host = fl;
+		for (int r = 0; r < SPOT_MEM_COUNT; r++) {
+			size_t n = spot_region_bytes(&c, (enum spot_region)r);
+
+			CU_ASSERT_FATAL(n > 0);
+			fl->mem[r] = aligned_alloc(64, (n + 63) & ~(size_t)63);
+			memset(fl->mem[r], 0, n);
+		}
+		fl->l = spot_lane_init(&c, &env, fl->mem);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(fl->l);
+		spot_plan_init(&fl->plan, &c);
+		spot_lane_set(fl->l, f->lease, f->pool_low, f->permits);
+	}
+}
+
+bool fake_law(const struct fake *f)
+{
+	bool ok = true;
+
+	for (unsigned i = 0; i < f->lanes; i++) {
+		const struct fake_lane *fl = &f->lane[i];
+		uint64_t failed = 0;
+
+		for (int k = 0; k < SPL_FAIL_COUNT; k++)
+			failed += fl->fails[k];
+		ok = ok && fl->counters[SPL_C_MESSAGES_ACCEPTED] ==
+				   fl->counters[SPL_C_MESSAGES_FINISHED] + failed +
+					   fl->counters[SPL_C_MESSAGES_QUEUED] +
+					   fl->counters[SPL_C_MESSAGES_RUNNING];
+		ok = ok && lanemem_check(spot_lane_mem(fl->l));
+		ok = ok && fl->l->slab.cut <= fl->plan.bytes[SPOT_MEM_OBJECTS];
+		ok = ok &&
+		     fl->l->table.n * sizeof(struct table_bucket) <= fl->plan.bytes[SPOT_MEM_TABLE];
+	}
+	return ok;
+}
+
+void fake_stop(struct fake *f)
+{
+	CU_ASSERT(fake_law(f));
+	CU_ASSERT_EQUAL(f->buffers, 0);
+	CU_ASSERT_EQUAL(f->charged, 0);
+	for (unsigned i = 0; i < f->lanes; i++) {
+		struct fake_lane *fl = &f->lane[i];
+
+		CU_ASSERT_EQUAL(fl->counters[SPL_C_MESSAGES_QUEUED], 0);
+		CU_ASSERT_EQUAL(fl->counters[SPL_C_MESSAGES_RUNNING], 0);
+		CU_ASSERT(spot_lane_quiet(fl->l));
+		for (int r = 0; r < SPOT_MEM_COUNT; r++)
+			free(fl->mem[r]);
+		free(fl->ring);
+	}
+	free(f->out);
+	free(f->answer);
+}
+
+struct spl_key fake_key(const char *id)
+{
+	return spl_spot_key(id, strlen(id));
+}
+
+struct fake_lane *fake_lane_of(struct fake *f, const char *id)
+{
+	struct spl_key key = fake_key(id);
+
+	return &f->lane[spl_key_lane(&key, f->lanes)];
+}
+
+static struct buffer *buffer(struct fake *f, const char *id, const void *bytes, uint32_t n,
+			     uint32_t charge)
+{
+	struct buffer *b = malloc(sizeof(*b) + n + 1);
+
+	b->f = f;
+	b->target.key = fake_key(id);
+	if (spl_name_set(&b->target.id, id, strlen(id)) != 0)
+		b->target.id.len = 0;
+	b->charge = charge;
+	if (n)
+		memcpy(b->bytes, bytes, n);
+	f->buffers++;
+	f->charged += charge;
+	return b;
+}
+
+uint64_t fake_prepare(struct fake *f, const char *id, const struct spot_stage *stage,
+		      const char *request, uint64_t deadline)
+{
+	struct fake_lane *fl = fake_lane_of(f, id);
+	uint32_t n = request ? (uint32_t)strlen(request) : 0;
+	struct buffer *b = buffer(f, id, request, n, 0);
+	struct spot_prepare p = {
+		.key = b->target.key,
+		.id = id,
+		.id_len = (uint8_t)strlen(id),
+		.content = SPL_CONTENT_TEXT,
+		.request = b->bytes,
+		.request_bytes = n,
+		.buf = b,
+		.stage = stage,
+		.object_generation = ++f->next_generation,
+		.op = ++f->next_op,
+		.deadline = deadline,
+	};
+
+	CU_ASSERT_EQUAL_FATAL(spot_plan_add(&fl->plan, stage, p.id_len), 0);
+	spot_prepare(fl->l, &p, f->now);
+	return p.object_generation;
+}
+
+uint64_t fake_create(struct fake *f, const char *id, const struct spot_stage *stage)
+{
+	uint64_t generation = fake_prepare(f, id, stage, NULL, 0);
+	struct spl_key key = fake_key(id);
+	const struct spot_answer *a;
+
+	fake_run(f);
+	a = fake_answer(f, SPOT_PREPARE);
+	CU_ASSERT_FATAL(a && a->verdict == SPOT_ACCEPTED && a->object_generation == generation);
+	spot_publish(fake_lane_of(f, id)->l, &key, generation, ++f->next_op, f->now);
+	a = fake_answer(f, SPOT_PUBLISH);
+	CU_ASSERT_FATAL(a && a->verdict == SPOT_ACCEPTED);
+	return generation;
+}
+
+void fake_close(struct fake *f, const char *id, uint64_t generation, enum spl_closing reason,
+		uint64_t deadline)
+{
+	struct spl_key key = fake_key(id);
+
+	spot_close(fake_lane_of(f, id)->l, &key, generation, ++f->next_op, reason, deadline,
+		   f->now);
+}
+
+struct spot_rec *fake_record(struct fake *f, const char *id, bool request, const char *packet,
+			     const void *payload, uint32_t bytes)
+{
+	struct buffer *b = buffer(f, id, payload, bytes, bytes + 100);
+	struct spot_rec *r;
+
+	CU_ASSERT_EQUAL_FATAL(spot_recs_take(fake_lane_of(f, id)->l, &r, 1), 1);
+	r->payload = b->bytes;
+	r->payload_bytes = bytes;
+	r->buf = b;
+	r->packet = spl_packet_key(packet, strlen(packet));
+	r->deadline = 0;
+	r->flow = 77;
+	r->charge = b->charge;
+	r->metadata = NULL;
+	r->metadata_bytes = 0;
+	r->content = SPL_CONTENT_TEXT;
+	r->kind = request ? SPL_MSG_SPOT_REQUEST : SPL_MSG_SPOT_SEND;
+	r->origin = SPOT_FROM_LINK;
+	r->correlation = request ? ++f->next_correlation : 0;
+	r->source = 5;
+	r->key = &b->target.key;
+	return r;
+}
+
+void fake_admit(struct fake *f, const char *id, struct spot_rec *r)
+{
+	spot_admit(fake_lane_of(f, id)->l, &r, 1, f->now);
+}
+
+uint64_t fake_message(struct fake *f, const char *id, bool request, const char *packet,
+		      const void *payload, uint32_t bytes)
+{
+	struct spot_rec *r = fake_record(f, id, request, packet, payload, bytes);
+	uint64_t correlation = r->correlation;
+
+	fake_admit(f, id, r);
+	return correlation;
+}
+
+uint64_t fake_request(struct fake *f, const char *id, const char *packet, const char *payload)
+{
+	return fake_message(f, id, true, packet, payload, (uint32_t)strlen(payload));
+}
+
+void fake_send(struct fake *f, const char *id, const char *packet, const char *payload)
+{
+	fake_message(f, id, false, packet, payload, (uint32_t)strlen(payload));
+}
+
+static bool take_ring(struct fake_lane *fl)
+{
+	struct fake *f = fl->f;
+	struct fake_out *m = &fl->ring[fl->ring_head];
+	struct buffer *b = malloc(sizeof(*b) + m->bytes + 1);
+	struct spot_rec *r;
+
+	memset(b, 0, sizeof(*b));
+	b->target.key = m->key;
+	memcpy(b->bytes, m->whole, m->bytes);
+	f->buffers++;
+	if (m->kind == SPL_MSG_REPLY) {
+		struct spot_reply reply = {
+			.correlation = m->correlation,
+			.payload = b->bytes,
+			.payload_bytes = m->bytes,
+			.content = m->content,
+			.kind = m->error,
+			.origin = SPOT_FROM_LANE,
+			.buf = b,
+		};
+
+		spot_reply_in(fl->l, &reply);
+	} else {
+		CU_ASSERT_EQUAL_FATAL(spot_recs_take(fl->l, &r, 1), 1);
+		r->payload = b->bytes;
+		r->payload_bytes = m->bytes;
+		r->buf = b;
+		r->packet = m->packet;
+		r->deadline = m->deadline;
+		r->flow = m->flow;
+		r->charge = 0;
+		r->metadata = NULL;
+		r->metadata_bytes = 0;
+		r->content = m->content;
+		r->kind = m->kind;
+		r->origin = SPOT_FROM_LANE;
+		r->correlation = m->correlation;
+		r->source = m->source;
+		r->key = &b->target.key;
+		spot_admit(fl->l, &r, 1, f->now);
+	}
+	free(m->whole);
+	fl->ring_head = (fl->ring_head + 1) % FAKE_LIST;
+	fl->ring_count--;
+	return true;
+}
+
+unsigned fake_pass(struct fake *f, unsigned turns)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < f->lanes; i++) {
+		struct fake_lane *fl = &f->lane[i];
+
+		spot_lane_set(fl->l, f->lease, f->pool_low, f->permits);
+		while (fl->ring_count && take_ring(fl))
+			n++;
+		n += spot_tick(fl->l, f->now, 64);
+		n += spot_run(fl->l, turns, f->now + 1000 * FAKE_MS);
+	}
+	return n;
+}
+
+void fake_run(struct fake *f)
+{
+	for (int i = 0; i < 10000; i++)
+		if (fake_pass(f, 64) == 0)
+			return;
+}
+
+void fake_advance(struct fake *f, uint64_t ns)
+{
+	const uint64_t step =
+		100 * (uint64_t)FAKE_MS; /* less than the wheel catches up in a pass */
+
+	while (ns > 0) {
+		uint64_t d = ns < step ? ns : step;
+
+		f->now += d;
+		ns -= d;
+		for (unsigned i = 0; i < f->lanes && ns > 0; i++)
+			spot_tick(f->lane[i].l, f->now, 64);
+	}
+}
+
+const struct fake_out *fake_reply(struct fake *f, uint64_t correlation)
+{
+	const struct fake_out *found = NULL;
+
+	for (unsigned i = 0; i < f->outs; i++) {
+		if (f->out[i].kind != SPL_MSG_REPLY || f->out[i].correlation != correlation)
+			continue;
+		CU_ASSERT_PTR_NULL(found);
+		found = &f->out[i];
+	}
+	return found;
+}
+
+bool fake_replied(struct fake *f, uint64_t correlation, uint8_t error, const char *payload)
+{
+	const struct fake_out *r = fake_reply(f, correlation);
+
+	return r && r->error == error &&
+	       (!payload ||
+		(r->bytes == strlen(payload) && memcmp(r->payload, payload, r->bytes) == 0));
+}
+
+const struct spot_answer *fake_answer(struct fake *f, uint8_t verb)
+{
+	for (unsigned i = f->answers; i > 0; i--)
+		if (f->answer[i - 1].verb == verb)
+			return &f->answer[i - 1];
+	return NULL;
+}
+
+uint64_t fake_failed(const struct fake *f, enum spl_message_fail why)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < f->lanes; i++)
+		n += f->lane[i].fails[why];
+	return n;
+}
+
+uint64_t fake_counter(const struct fake *f, enum spl_lane_counter c)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < f->lanes; i++)
+		n += f->lane[i].counters[c];
+	return n;
+}
+
+const struct spot_stage *fake_stage(const struct spl_stage *desc)
+{
+	static struct spot_stage made[32];
+	static struct spot_handler slots[32][64];
+	static uint16_t n;
+	uint32_t which;
+
+	for (uint16_t i = 0; i < n; i++)
+		if (made[i].desc == desc)
+			return &made[i];
+	CU_ASSERT_FATAL(n < 32 && spot_stage_slots(desc) <= 64);
+	CU_ASSERT_EQUAL_FATAL(spot_stage_build(&made[n], desc, slots[n], n, &which), 0);
+	return &made[n++];
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The stage that the tests of the room drive. Its packets:
+ *
+ *	add    count++ (send and request; a request is answered with the count)
+ *	log    logs its payload
+ *	echo   request: answered with its payload
+ *	hold   payload "ID PACKET [TEXT]": request to the Spot ID, waits under HOLD, then answers
+ *with the result ("KIND TEXT"); logs "held" and "resumed" send   payload "ID PACKET [TEXT]":
+ *one-way to ID; the return value in test_stage_rc misc   payload chooses a misuse: see teststage.c
+ *	probe  test_stage_probe is called
+ * on_create: the request "reject", "fail", "kind" or "hold ..." does what it says; its reply is
+ * "made". Every callback counts itself in test_stage_inside, which must never pass 1 for one Spot.
+ */
+#ifndef SPL_TEST_SPOT_TESTSTAGE_H
+#define SPL_TEST_SPOT_TESTSTAGE_H
+
+#include <spotlane/stage.h>
+
+struct test_state {
+	uint64_t count;
+	uint64_t last;
+	int inside;
+	char keep[64];
+	struct spl_call *call;
+	struct spl_turn *turn;
+	const void *view;
+	uint32_t view_bytes;
+};
+
+extern const struct spl_stage test_stage, test_stage_small, test_stage_plain;
+extern int test_stage_rc;	   /* of the last call of the stage interface */
+extern uint64_t test_stage_runs;   /* callbacks entered */
+extern int test_stage_overlaps;	   /* callbacks of one Spot at once: must stay 0 */
+extern uint64_t test_stage_budget; /* deadline_ns - spl_now_ns() of the last message */
+extern int (*test_stage_probe)(struct spl_turn *turn, void *state, const struct spl_message *msg);
+extern void (*test_stage_closing)(struct test_state *state, enum spl_closing reason,
+				  uint64_t deadline_ns);
+extern uint64_t test_stage_closings;
+extern struct spl_message test_stage_seen; /* the last message, its views dangling */
+
+#endif
