@@ -2,6 +2,7 @@
 /* EAL start and stop: see eal.h. The agent's thread, before lanes and after them. */
 #include "dataplane/port/eal.h"
 
+#include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 
@@ -107,17 +108,16 @@ static void add_lcores(struct builder *b, const struct placement *p, unsigned n_
 	add(b, "--main-lcore=0");
 }
 
+/* PCI devices come up with EAL, and only those; the others by probe_vdevs(). */
 static void add_devices(struct builder *b, const struct eal_config *c)
 {
 	bool pci = false;
 
 	for (unsigned i = 0; i < c->n_ports; i++) {
-		if (port_is_pci(c->ports[i].device)) {
-			add(b, "--allow=%s", c->ports[i].device);
-			pci = true;
-		} else {
-			add(b, "--vdev=%s", c->ports[i].device);
-		}
+		if (!port_is_pci(c->ports[i].device))
+			continue;
+		add(b, "--allow=%s", c->ports[i].device);
+		pci = true;
 	}
 	if (!pci)
 		add(b, "--no-pci");
@@ -202,6 +202,28 @@ static int start_error(const struct eal_config *c, char err[PORT_ERR_BYTES])
 			code ? ": " : "", code ? rte_strerror(code) : "");
 }
 
+/* One by one, so that each failure has the name of its port. Given as --vdev, an unknown driver
+ * would stop EAL without saying which, and a wrong argument would not stop it at all. */
+static int probe_vdevs(const struct eal_config *c, char err[PORT_ERR_BYTES])
+{
+	char name[PORT_NAME_BYTES];
+
+	for (unsigned i = 0; i < c->n_ports; i++) {
+		const struct port_config *p = &c->ports[i];
+		const char *comma = strchr(p->device, ',');
+		int e;
+
+		if (port_is_pci(p->device) || !port_device_name(p->device, name))
+			continue;
+		e = rte_eal_hotplug_add("vdev", name, comma ? comma + 1 : "");
+		if (e)
+			return port_say(err, -ENODEV,
+					"port %s: no such device: %s does not come up: %s", p->name,
+					p->device, rte_strerror(-e));
+	}
+	return 0;
+}
+
 int eal_start(const struct eal_config *c, char err[PORT_ERR_BYTES])
 {
 	struct eal_args *args = malloc(sizeof(*args));
@@ -223,8 +245,13 @@ int eal_start(const struct eal_config *c, char err[PORT_ERR_BYTES])
 		e = port_say(err, -ENOMEM, "%s", pages);
 		goto free_args;
 	}
-	if (rte_eal_init(args->argc, args->argv) < 0)
+	if (rte_eal_init(args->argc, args->argv) < 0) {
 		e = start_error(c, err);
+		goto free_args;
+	}
+	e = probe_vdevs(c, err);
+	if (e)
+		rte_eal_cleanup();
 free_args:
 	free(args);
 	return e;

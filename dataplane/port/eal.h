@@ -47,9 +47,10 @@ int eal_args(const struct eal_config *c, const cpu_set_t *allowed, struct eal_ar
  * pages needed and free. Reads /proc/meminfo. */
 bool eal_huge_fits(uint32_t memory_mb, char err[PORT_ERR_BYTES]);
 
-/* eal_args() for this process, then rte_eal_init(), once a process. After a failure the process can
- * only end; nothing of it stays behind in the system. -EINVAL (the configuration), -ENOMEM (not
- * enough hugepages or memory), -EALREADY, -EIO. */
+/* eal_args() for this process, then rte_eal_init(), once a process, then the devices of the ports
+ * that are no PCI devices: -ENODEV names the port of one that does not come up. After a failure the
+ * process can only end; nothing of it stays behind in the system. -EINVAL (the configuration),
+ * -ENOMEM (not enough hugepages or memory), -EALREADY, -EIO. */
 int eal_start(const struct eal_config *c, char err[PORT_ERR_BYTES])
 	__attribute__((warn_unused_result));
 
