@@ -232,6 +232,8 @@ static int call_lifecycle(struct spot_lane *l, struct spot *s, struct spot_rec *
 					: SPL_DONE;
 	if (r->kind == REC_NOTICE)
 		return r->notice(turn_handle(r), spot_state_of(s));
+	if (spot_cold_of(s)->reason == SPOT_FENCED)
+		return SPL_DONE; /* another owner may run it by now */
 	return d->on_closing ? d->on_closing(turn_handle(r), spot_state_of(s),
 					     (enum spl_closing)spot_cold_of(s)->reason, deadline_ns)
 			     : SPL_DONE;
