@@ -186,9 +186,13 @@ size_t wire_refuse_put(uint8_t *p, uint64_t id, const struct wire_refuse *m)
 	return w.len;
 }
 
-size_t wire_beacon_put(uint8_t *p, uint64_t id, uint64_t beacon, bool is_ack)
+size_t wire_beacon_put(uint8_t *p, uint64_t id, uint64_t beacon, uint64_t self, bool is_ack)
 {
-	return begin(p, is_ack ? SPL_PKT_BEACON_ACK : SPL_PKT_BEACON, id, beacon).len;
+	struct pack_writer w = begin(p, is_ack ? SPL_PKT_BEACON_ACK : SPL_PKT_BEACON, id, beacon);
+
+	wire_put_u64(&w, self);
+	put_zero(&w, 8);
+	return w.len;
 }
 
 size_t wire_close_pkt_put(uint8_t *p, uint64_t id, uint64_t number, const struct wire_close *m)
@@ -198,6 +202,7 @@ size_t wire_close_pkt_put(uint8_t *p, uint64_t id, uint64_t number, const struct
 	pack_put_u8(&w, m->reason);
 	pack_put_u8(&w, m->is_answer);
 	put_zero(&w, 6);
+	wire_put_u64(&w, m->self);
 	return w.len;
 }
 
@@ -261,9 +266,15 @@ int wire_refuse_get(struct wire_refuse *m, const uint8_t *p, size_t len)
 	return end(&r);
 }
 
-int wire_beacon_get(const uint8_t *p, size_t len)
+int wire_beacon_get(uint64_t *self, const uint8_t *p, size_t len)
 {
-	return len == WIRE_BEACON_BYTES && wire_load_u64(p + 16) != 0 ? 0 : -EBADMSG;
+	struct pack_reader r = body(p, len);
+
+	*self = wire_get_u64(&r);
+	get_zero(&r, 8);
+	if (wire_load_u64(p + 16) == 0 || *self == 0)
+		r.bad = true;
+	return end(&r);
 }
 
 int wire_close_pkt_get(struct wire_close *m, const uint8_t *p, size_t len)
@@ -273,6 +284,7 @@ int wire_close_pkt_get(struct wire_close *m, const uint8_t *p, size_t len)
 	m->reason = pack_get_u8(&r);
 	m->is_answer = pack_get_u8(&r);
 	get_zero(&r, 6);
+	m->self = wire_get_u64(&r);
 	if (m->reason < WIRE_CLOSE_NORMAL || m->reason > WIRE_CLOSE_UNKNOWN || m->is_answer > 1)
 		r.bad = true;
 	return end(&r);

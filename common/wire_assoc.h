@@ -13,8 +13,8 @@
 #define WIRE_COOKIE_BYTES 16
 /* Every INIT has this size, zeros at its end: no answer is longer, so nothing is amplified. */
 #define WIRE_INIT_BYTES	  640
-#define WIRE_BEACON_BYTES WIRE_HDR_BYTES /* BEACON and BEACON_ACK have no body */
-#define WIRE_CLOSE_BYTES  (WIRE_HDR_BYTES + 8)
+#define WIRE_BEACON_BYTES (WIRE_HDR_BYTES + 16)
+#define WIRE_CLOSE_BYTES  (WIRE_HDR_BYTES + 16)
 
 /* What a node says of itself, in INIT and ACCEPT:
  *   lifecycle u64, flow id u64 (for packets to it), lanes u8, zero u8, base port u16, message
@@ -33,6 +33,9 @@ struct wire_self {
 	struct pack_bytes mesh;
 	struct pack_bytes rid;
 };
+
+/* Where the sender's id stands in an INIT: header, nonce and this are the same in every version. */
+#define WIRE_INIT_ID_AT (WIRE_HDR_BYTES + WIRE_NONCE_BYTES + WIRE_COOKIE_BYTES + 16)
 
 /* INIT: nonce (16), cookie (16, zero in the first), lifecycle wanted u64 (0 = any), self, zeros */
 struct wire_init {
@@ -87,19 +90,22 @@ enum wire_closing {
 #undef SPL_X
 };
 
-/* CLOSE: reason u8, answer u8 (1 = confirms a CLOSE), zero (6). The header's number is 0, or the
- * beacon id and the id that was not known when the reason is UNKNOWN. */
+/* CLOSE: reason u8, answer u8 (1 = confirms a CLOSE), zero (6), sender's id u64. The header's
+ * number is 0; when the reason is UNKNOWN, the number of the packet that is answered. */
 struct wire_close {
 	uint8_t reason; /* enum wire_closing */
 	uint8_t is_answer;
+	uint64_t self; /* flow id for packets to the sender, 0 when it has none */
 };
+
+/* BEACON, BEACON_ACK: sender's id u64, zero (8). The header's number is the beacon id. */
 
 /* Putters write header and body and return the bytes of the packet (all fit WIRE_INIT_BYTES). */
 size_t wire_init_put(uint8_t *p, const struct wire_init *m);
 size_t wire_cookie_put(uint8_t *p, uint64_t id, const struct wire_cookie *m);
 size_t wire_accept_put(uint8_t *p, uint64_t id, const struct wire_accept *m);
 size_t wire_refuse_put(uint8_t *p, uint64_t id, const struct wire_refuse *m);
-size_t wire_beacon_put(uint8_t *p, uint64_t id, uint64_t beacon, bool is_ack);
+size_t wire_beacon_put(uint8_t *p, uint64_t id, uint64_t beacon, uint64_t self, bool is_ack);
 size_t wire_close_pkt_put(uint8_t *p, uint64_t id, uint64_t number, const struct wire_close *m);
 
 /* Getters take the whole packet, whose header wire_hdr_get() has accepted. 0 or -EBADMSG. */
@@ -107,7 +113,7 @@ int wire_init_get(struct wire_init *m, const uint8_t *p, size_t len);
 int wire_cookie_get(struct wire_cookie *m, const uint8_t *p, size_t len);
 int wire_accept_get(struct wire_accept *m, const uint8_t *p, size_t len);
 int wire_refuse_get(struct wire_refuse *m, const uint8_t *p, size_t len);
-int wire_beacon_get(const uint8_t *p, size_t len);
+int wire_beacon_get(uint64_t *self, const uint8_t *p, size_t len);
 int wire_close_pkt_get(struct wire_close *m, const uint8_t *p, size_t len);
 
 #endif

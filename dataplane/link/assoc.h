@@ -126,7 +126,7 @@ uint32_t assoc_tx(struct assoc *a, uint8_t *out, uint32_t room, struct assoc_add
 /* When assoc_tx() or assoc_event() may have something; ASSOC_NEVER for never. */
 uint64_t assoc_next_timer(const struct assoc *a);
 
-/* Takes the next event. Deadlines are found here, so call it at assoc_next_timer(). */
+/* Takes the next event. Missed deadlines are found here, so call it at assoc_next_timer(). */
 bool assoc_event(struct assoc *a, uint64_t now_ns, struct assoc_event *out);
 
 /* Connects to `addr` and stays connected: retries with backoff, again after each end, until
@@ -138,7 +138,7 @@ int assoc_dial(struct assoc *a, const struct assoc_addr *addr, uint64_t want_lif
 void assoc_hangup(struct assoc *a, uint32_t dial, uint64_t now_ns);
 
 /* Closes the association of `slot` in order; DOWN(LOCAL) comes at once. The peer is told until it
- * confirms, a few times at most. No-op when it is not up. */
+ * confirms, a few times at most. No-op when it is not up. A dial connects again. */
 void assoc_close(struct assoc *a, uint32_t slot, enum wire_closing reason, uint64_t now_ns);
 
 /* The host's lanes have forgotten `slot` after its DOWN event. */
