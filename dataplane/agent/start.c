@@ -126,6 +126,7 @@ static void lane_numbers(struct agent *a)
 		.spots_max = c->spots_max,
 		.records = c->records_max,
 		.calls = 65536,
+		.commands = 8192,
 		.heap_bytes = c->lane_memory,
 		.object_bytes = (uint64_t)c->spots_max * 4096 + (1u << 30),
 		.queue_count = c->queue_count,

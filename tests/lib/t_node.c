@@ -77,6 +77,7 @@ void t_node_start(struct t_node *n, const struct t_node_conf *c)
 			 .spots_max = c->spots_max ? c->spots_max : 65536,
 			 .records = 65536,
 			 .calls = 16384,
+			 .commands = 4096,
 			 .heap_bytes = c->heap_bytes ? c->heap_bytes : 32u << 20,
 			 .object_bytes = 1ull << 30,
 			 .queue_count = c->queue_count ? c->queue_count : 4096,
@@ -92,16 +93,14 @@ void t_node_start(struct t_node *n, const struct t_node_conf *c)
 
 	memset(n, 0, sizeof(*n));
 	make_shared(n, c);
-	n->stages = stage_set_new();
-	NEED(n->stages);
 	for (unsigned i = 0; i < c->n_stages; i++) {
-		char why[STAGE_WHY_MAX];
-		uint16_t index;
+		uint32_t which;
 
-		if (stage_set_add(n->stages, c->stages[i], "test", &index, why)) {
-			fprintf(stderr, "t_node: %s\n", why);
-			abort();
-		}
+		n->slots[i] = calloc(spot_stage_slots(c->stages[i]), sizeof(struct spot_handler));
+		NEED(n->slots[i] && i < T_NODE_STAGES);
+		NEED(spot_stage_build(&n->stage[i], c->stages[i], n->slots[i], (uint16_t)i,
+				      &which) == 0);
+		n->n_stages++;
 	}
 	for (unsigned i = 0; i < c->lanes; i++) {
 		struct spot_conf plan = conf.spot;
@@ -177,7 +176,9 @@ enum spot_verdict t_node_create(struct t_node *n, const char *id, const char *ty
 
 	name(&c, n, id);
 	c.object_generation = generation++;
-	c.stage = stage_set_find(n->stages, SPL_KIND_USER, type, strlen(type));
+	for (unsigned i = 0; i < n->n_stages; i++)
+		if (strcmp(n->stage[i].desc->type, type) == 0)
+			c.stage = &n->stage[i];
 	NEED(c.stage);
 	NEED(spot_plan_add(&n->plan[c.lane], c.stage, c.id.len) == 0);
 	back(n, c.lane);
@@ -617,7 +618,8 @@ void t_node_stop(struct t_node *n)
 	hop_fini(&n->sh.hop);
 	t_port_down(&n->wire, &n->port);
 	rte_mempool_free(n->sh.pool);
-	stage_set_free(n->stages);
+	for (unsigned i = 0; i < n->n_stages; i++)
+		free(n->slots[i]);
 	segment_destroy(n->sh.stats);
 	close(n->stats_fd);
 }

@@ -9,12 +9,12 @@
 #define SPL_T_NODE_H
 
 #include "dataplane/lane/lane.h"
-#include "dataplane/stage/stage.h"
 #include "tests/lib/t_eal.h"
 #include "tests/lib/t_port.h"
 
-#define T_NODE_LANES 4u
-#define T_NODE_PEERS 16u
+#define T_NODE_LANES  4u
+#define T_NODE_PEERS  16u
+#define T_NODE_STAGES 8u
 
 struct t_node_conf {
 	unsigned lanes;	      /* 1..T_NODE_LANES */
@@ -60,7 +60,9 @@ struct t_node {
 	struct spot_plan plan[T_NODE_LANES];
 	struct port port;
 	struct t_port wire;
-	struct stage_set *stages;
+	struct spot_stage stage[T_NODE_STAGES];
+	struct spot_handler *slots[T_NODE_STAGES];
+	unsigned n_stages;
 	struct t_peer *peer[T_NODE_PEERS];
 	unsigned n_peers;
 	int stats_fd;

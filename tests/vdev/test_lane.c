@@ -287,7 +287,7 @@ static void test_lane_bad_packets_have_their_reason(void)
 		{"short", 0, 0x18, 39, SPL_DROP_LINK_SHORT},
 		{"version", 0, 0x28, 48, SPL_DROP_LINK_VERSION},
 		{"kind", 0, 0x1f, 48, SPL_DROP_LINK_KIND},
-		{"handshake on a lane's port", 0, 0x11, 48, SPL_DROP_LINK_KIND},
+		{"handshake on a lane's port", 0, 0x12, 48, SPL_DROP_LINK_KIND},
 		{"flags", 1, 0x02, 48, SPL_DROP_LINK_FLAGS},
 		{"epoch", 2, 0x01, 48, SPL_DROP_LINK_FLAGS},
 		{"flow", 8, 0x77, 48, SPL_DROP_LINK_FLOW},
