@@ -15,6 +15,7 @@
 #define SPL_CONTROL_SERVER_H
 
 #include <jansson.h>
+#include <spotlane/ids.h>
 #include <spotlane/mgmt.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +28,7 @@ struct mgmt_call; /* one request that waits for its answer */
 
 enum mgmt_type {
 	MGMT_TEXT,
+	MGMT_WORD,
 	MGMT_BASE64,
 	MGMT_INT,
 	MGMT_BOOL,
@@ -68,8 +70,6 @@ struct mgmt_method {
 	const char *help;
 };
 
-enum mgmt_log { MGMT_LOG_ERROR, MGMT_LOG_WARN, MGMT_LOG_INFO, MGMT_LOG_DEBUG };
-
 struct mgmt_options {
 	const char *path;	    /* of the socket, at most 107 bytes */
 	mode_t mode;		    /* of the socket file */
@@ -80,8 +80,6 @@ struct mgmt_options {
 	size_t output_max;	    /* bytes waiting for one client */
 	uint32_t input_timeout_ms;  /* from the first byte of a line to its end */
 	uint32_t output_timeout_ms; /* without a byte taken by the client */
-	void (*log)(void *arg, enum mgmt_log level, const char *text); /* may be NULL */
-	void *log_arg;
 };
 
 struct mgmt_counts {
@@ -124,6 +122,10 @@ void mgmt_fail(struct mgmt_call *call, int kind, const char *object, const char 
 
 /* The client went away; the answer will be thrown away. */
 bool mgmt_call_is_gone(const struct mgmt_call *call);
+
+/* The parameter `name`, a text of 1..255 bytes, with its length: a name may contain NUL. -ENOENT
+ * when it was left out. */
+int mgmt_param_name(const json_t *params, const char *name, struct spl_name *out);
 
 /* Bytes of the parameter `name` (text) or `name`_base64; empty when both are left out. `params`
  * has passed the check. The caller frees *out with free(). 0 or -ENOMEM. */

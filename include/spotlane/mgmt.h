@@ -10,6 +10,10 @@
 #ifndef SPOTLANE_MGMT_H
 #define SPOTLANE_MGMT_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define SPL_MGMT_PROTOCOL	1
 #define SPL_MGMT_NAME		"spotlane-control"
 #define SPL_MGMT_SOCKET_DEFAULT "/run/spotlane/control.sock"
@@ -55,8 +59,8 @@ enum spl_exit {
 	X(LOG_SET_LEVEL, "log.set_level", WRITE, "change the log level")
 
 /* X(method, name, type, need, min, max, choices, help)
- * type: TEXT (min..max bytes of UTF-8), BASE64 (min..max decoded bytes), INT (min..max),
- * CHOICE (one of `choices`), REF (SpotRef, S-REF-2).
+ * type: TEXT (min..max bytes of UTF-8), WORD (min..max printable ASCII characters), BASE64
+ * (min..max decoded bytes), INT (min..max), CHOICE (one of `choices`), REF (SpotRef, S-REF-2).
  * need: REQUIRED, OPTIONAL, ONE_OF (exactly one of the method's ONE_OF parameters), AT_MOST_ONE. */
 #define SPL_MGMT_PARAMS(X) \
 	X(NODE_SHUTDOWN, "deadline_ms", INT, OPTIONAL, 1, SPL_MGMT_TIMEOUT_MAX, NULL, \
@@ -82,7 +86,7 @@ enum spl_exit {
 	X(SPOT_LIST, "kind", CHOICE, OPTIONAL, 0, 0, "entry|user|instance", "only this kind") \
 	X(SPOT_LIST, "type", TEXT, OPTIONAL, 1, 255, NULL, "only this stable type") \
 	X(SPOT_LIST, "limit", INT, OPTIONAL, 1, 1000, NULL, "rows of a page; 100 when left out") \
-	X(SPOT_LIST, "token", TEXT, OPTIONAL, 1, 1024, NULL, "`next` of the page before") \
+	X(SPOT_LIST, "token", WORD, OPTIONAL, 1, 1024, NULL, "`next` of the page before") \
 	X(SPOT_CLOSE, "ref", REF, REQUIRED, 0, 0, NULL, "the incarnation") \
 	X(SPOT_SEND, "id", TEXT, REQUIRED, 1, 255, NULL, "Spot id") \
 	X(SPOT_SEND, "packet", TEXT, REQUIRED, 1, 255, NULL, "packet name") \
@@ -178,5 +182,9 @@ enum spl_mgmt_method {
 #undef SPL_MGMT_X
 		SPL_MGMT_METHOD_COUNT
 };
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
