@@ -6,15 +6,10 @@
 
 #include <string.h>
 
-static bool is_kind(uint8_t error)
-{
-	return error == SPL_OK || error < SPL_ERROR_COUNT;
-}
-
 static void answer_resolve(struct spl_client *c, struct call *call, const struct wire_msg *m)
 {
 	struct wire_route route;
-	int error = is_kind(m->error) ? m->error : SPL_E_PROTOCOL_ERROR;
+	int error = m->error;
 
 	if (error == SPL_OK && wire_route_get(&route, m->payload, m->payload_len) < 0)
 		error = SPL_E_PROTOCOL_ERROR;
@@ -23,10 +18,8 @@ static void answer_resolve(struct spl_client *c, struct call *call, const struct
 	place_resolved(c, call, error, error == SPL_OK ? &route : NULL);
 }
 
-static int result_of(const struct call *call, const struct wire_msg *m, const struct buffer *msg)
+static int result_of(const struct wire_msg *m, const struct buffer *msg)
 {
-	if (!is_kind(m->error))
-		return SPL_E_PROTOCOL_ERROR;
 	if (m->error == SPL_OK && m->content >= SPL_CONTENT_COUNT) /* S-CODEC-1 */
 		return SPL_E_PROTOCOL_ERROR;
 	if (m->error == SPL_OK && !msg)
@@ -34,14 +27,26 @@ static int result_of(const struct call *call, const struct wire_msg *m, const st
 	return m->error;
 }
 
+/* Decodes a REPLY. One that is malformed, but says for which call it is, ends that call. */
+static bool read_reply(struct wire_msg *m, const uint8_t *data, uint32_t len)
+{
+	if (wire_msg_get(m, data, len) == 0)
+		return m->kind == SPL_MSG_REPLY;
+	if (len < WIRE_MSG_BYTES || data[0] != SPL_MSG_REPLY)
+		return false;
+	*m = (struct wire_msg){.kind = SPL_MSG_REPLY, .error = SPL_E_PROTOCOL_ERROR};
+	m->correlation = wire_load_u64(data + 40);
+	return true;
+}
+
 void answer_message(struct spl_client *c, const uint8_t *data, uint32_t len, struct buffer *msg)
 {
-	struct call *call;
+	struct call *call = NULL;
 	struct wire_msg m;
 	int result;
 
 	c->messages_received++;
-	if (wire_msg_get(&m, data, len) < 0 || m.kind != SPL_MSG_REPLY) {
+	if (!read_reply(&m, data, len)) {
 		c->link.dropped++;
 		goto out;
 	}
@@ -54,7 +59,7 @@ void answer_message(struct spl_client *c, const uint8_t *data, uint32_t len, str
 		answer_resolve(c, call, &m);
 		goto out;
 	}
-	result = result_of(call, &m, msg);
+	result = result_of(&m, msg);
 	/* A stale route says so with Unavailable; the next call asks again (S-ADDR-4, S-ADDR-7). */
 	if (call->kind == CALL_CLOSE || result == SPL_E_UNAVAILABLE)
 		routes_drop(&c->routes, routes_find(&c->routes, &call->key));
