@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# For smoke tests: a machine of two network namespaces, the daemons in one, clients in the other.
+# A test sources this file, calls `smoke_begin`, and exits 0 or 1; everything that was made here is
+# removed when it exits. Nothing is stopped by name, only by process id.
+#
+# Set before smoke_begin to change them: lanes, memory (auto, no), extra_config, stage (module),
+# stage_type, reclaim (manual, on_restart), lease (a config group), mbufs, memory_mb.
+
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+build=${SPL_BUILD:-$root/build}
+load=$build/tests/smoke/load
+node_ip=10.77.0.1
+client_ip=10.77.0.2
+lanes=2
+memory=auto
+memory_mb=512
+mbufs=16384
+stage=room.so
+stage_type=room
+reclaim=manual
+lease=''
+extra_config=''
+dir=''
+node_ns='' client_ns='' node_if='' client_if=''
+control_pid='' dataplane_pid=''
+verbose=${SMOKE_VERBOSE:-yes}
+
+say() { [[ $verbose == no ]] || printf '== %s\n' "$*"; }
+fail() {
+  printf 'FAIL: %s\n' "$*" >&2
+  exit 1
+}
+
+# wait_for SECONDS COMMAND...: until the command succeeds.
+wait_for() {
+  local until=$((SECONDS + $1))
+  shift
+  while ! "$@" > /dev/null 2>&1; do
+    [[ $SECONDS -lt $until ]] || return 1
+    sleep 0.05
+  done
+}
+
+must_wait_for() {
+  local what=$1
+  shift
+  wait_for "$@" || fail "$what: not within $1 s"
+}
+
+is_running() { [[ -n ${1:-} && -d /proc/$1 && $(ps -o stat= -p "$1" 2> /dev/null) != Z* ]]; }
+is_gone() { ! is_running "$1"; }
+
+# stop_pid PID [SIGNAL]: sends it, and waits until the process is gone.
+stop_pid() {
+  is_running "$1" || return 0
+  kill -"${2:-TERM}" "$1" 2> /dev/null || true
+  wait_for 20 is_gone "$1" || kill -KILL "$1" 2> /dev/null || true
+  wait "$1" 2> /dev/null || true
+}
+
+in_node() { ip netns exec "$node_ns" "$@"; }
+in_client() { ip netns exec "$client_ns" "$@"; }
+
+make_net() {
+  node_ns=spn$$ client_ns=spc$$ node_if=spn$$v client_if=spc$$v
+  ip netns add "$node_ns"
+  ip netns add "$client_ns"
+  ip -n "$node_ns" link add "$node_if" type veth peer name "$client_if" netns "$client_ns"
+  in_node sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+  in_client sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+  # The far end reads frames from the wire: the kernel has to fill in checksums and sizes.
+  in_node ethtool -K "$node_if" tx off rx off gro off gso off tso off > /dev/null 2>&1
+  in_client ethtool -K "$client_if" tx off gro off gso off tso off > /dev/null 2>&1
+  ip -n "$node_ns" link set lo up
+  ip -n "$client_ns" link set lo up
+  ip -n "$node_ns" link set "$node_if" txqueuelen 10000 up
+  ip -n "$client_ns" link set "$client_if" txqueuelen 10000 up
+  ip -n "$client_ns" addr add "$client_ip/24" dev "$client_if"
+  in_client sysctl -qw net.core.rmem_max=8388608 net.core.wmem_max=8388608 2> /dev/null || true
+}
+
+# set_loss PERCENT: of the frames that come in at either end.
+set_loss() {
+  local ns=$1 dev=$2 percent=$3
+  ip netns exec "$ns" nft -f - << NFT
+table netdev smoke {
+  chain in {
+    type filter hook ingress device "$dev" priority 0;
+    numgen random mod 10000 < $(awk -v p="$percent" 'BEGIN { printf "%d", p * 100 }') counter drop;
+  }
+}
+NFT
+}
+
+lose() {
+  set_loss "$node_ns" "$node_if" "$1"
+  set_loss "$client_ns" "$client_if" "$1"
+}
+
+lose_nothing() {
+  in_node nft delete table netdev smoke
+  in_client nft delete table netdev smoke
+}
+
+write_config() {
+  cat > "$dir/spotlane.cfg" << CFG
+security = "none";
+stage_dirs = [ "$build/examples", "$build/tests/smoke" ];
+ports: ( {
+	name = "p0";
+	device = "${device:-net_af_packet0,iface=$node_if,framecnt=2048,blocksz=1048576,framesz=2048}";
+	ip = "$node_ip";
+} );
+stages: ( { module = "$stage"; } );
+node: { name_prefix = "smoke"; drain_ms = 10000; };
+dataplane: {
+	lanes = $lanes;
+	hugepages = "$memory";
+	memory_mb = $memory_mb;
+	mbufs = $mbufs;
+};
+authority: { reclaim = "$reclaim"; };
+store: { path = "$dir/store.db"; };
+control: {
+	socket = "$dir/control.sock";
+	private_dir = "$dir/private";
+};
+$lease
+$extra_config
+CFG
+  chmod 600 "$dir/spotlane.cfg"
+}
+
+start_control() {
+  in_node "$build/control/spotlane-control" -c "$dir/spotlane.cfg" >> "$dir/control.log" 2>&1 &
+  control_pid=$!
+}
+
+start_dataplane() {
+  in_node "$build/dataplane/spotlane-dataplane" -d "$dir/private" >> "$dir/dataplane.log" 2>&1 &
+  dataplane_pid=$!
+}
+
+ctl() { "$build/control/spotctl" -s "$dir/control.sock" "$@"; }
+
+# node_field NAME: of `node show`.
+node_field() { ctl -j node show | jq -r --arg f "$1" '.[$f] // empty'; }
+is_state() { [[ $(node_field state 2> /dev/null) == "$1" ]]; }
+is_serving() { is_state Serving; }
+
+wait_serving() {
+  local until=$((SECONDS + 30))
+  while ! is_serving; do
+    is_running "$control_pid" || { show_logs; fail "control ended"; }
+    is_running "$dataplane_pid" || { show_logs; fail "the dataplane ended"; }
+    [[ $SECONDS -lt $until ]] || { show_logs; fail "not serving within 30 s"; }
+    sleep 0.05
+  done
+}
+
+start_node() {
+  start_control
+  start_dataplane
+  wait_serving
+}
+
+show_logs() {
+  local log
+  for log in control dataplane; do
+    [[ -s $dir/$log.log ]] || continue
+    printf -- '-- %s.log\n' "$log" >&2
+    tail -n 30 "$dir/$log.log" >&2
+  done
+}
+
+smoke_end() {
+  local status=$?
+  trap - EXIT
+  set +e
+  [[ $status == 0 ]] || show_logs
+  local pid
+  for pid in $(jobs -p); do
+    kill -CONT "$pid" 2> /dev/null
+    kill -KILL "$pid" 2> /dev/null
+  done
+  wait 2> /dev/null
+  [[ -z $node_ns ]] || ip netns del "$node_ns" 2> /dev/null
+  [[ -z $client_ns ]] || ip netns del "$client_ns" 2> /dev/null
+  [[ -z $dir ]] || rm -rf "$dir"
+  exit "$status"
+}
+
+smoke_begin() {
+  local program
+  for program in control/spotlane-control dataplane/spotlane-dataplane control/spotctl \
+    tests/smoke/load; do
+    [[ -x $build/$program ]] || fail "$build/$program is not built"
+  done
+  dir=$(mktemp -d "${TMPDIR:-/tmp}/spotlane.XXXXXX")
+  trap smoke_end EXIT
+  trap 'exit 130' INT TERM HUP
+  mkdir -m 750 "$dir/private"
+  make_net
+  write_config
+}
+
+run_load() { in_client "$load" --address "$node_ip" --type "$stage_type" "$@"; }
+
+# field NAME FILE: the value of NAME=value in the last line of FILE that has it.
+field() { grep -o "\b$1=[0-9]*" "$2" | tail -n 1 | cut -d = -f 2; }
+
+stats() { ctl -j stats show "$@"; }
