@@ -85,6 +85,7 @@ struct config {
 		uint32_t mbufs;		  /* packet buffers of one lane */
 		uint32_t data_room_bytes; /* of one packet buffer, headroom included */
 		uint8_t pool_low_percent; /* free share below which waiting messages are copied */
+		uint32_t lane_memory_mb;  /* of one lane, for payloads */
 		uint32_t turn_budget_us;  /* S-FAIR-3 */
 		uint16_t lifecycle_cap;	  /* lifecycle turns in a row before application work */
 		uint16_t idle_nap_us;	  /* longest nap of an idle lane, S-FAIR-5 */
@@ -98,8 +99,9 @@ struct config {
 	unsigned n_stages;
 	struct conf_texts stage_dirs;
 	struct {
-		uint32_t spots;		  /* User + Instance Spots of the node, 0 = unlimited */
-		uint32_t spots_per_lane;  /* table size bound */
+		uint32_t spots;		 /* User + Instance Spots of the node, 0 = unlimited */
+		uint32_t spots_per_lane; /* table size bound */
+		uint32_t records_per_lane;
 		uint32_t pending_creates; /* factory + initialise at once, S-ROLE-4 */
 		uint32_t spot_queue_count;
 		uint64_t spot_queue_bytes;

@@ -58,6 +58,8 @@
 	  65535, START, "one packet buffer, 128 bytes of headroom included") \
 	X("dataplane.pool_low_percent", config, dataplane.pool_low_percent, INT, NULL, "25", 1, \
 	  90, START, "below this share of free buffers, waiting messages are copied out of them") \
+	X("dataplane.lane_memory_mb", config, dataplane.lane_memory_mb, INT, NULL, "64", 1, 65536, \
+	  START, "memory of each lane for payloads: reassembly, replies, copied messages, MiB") \
 	X("dataplane.turn_budget_us", config, dataplane.turn_budget_us, INT, NULL, "50", 1, \
 	  1000000, START, "time one Spot may use before the next ready one has its turn") \
 	X("dataplane.lifecycle_cap", config, dataplane.lifecycle_cap, INT, NULL, "8", 1, 1024, \
@@ -70,6 +72,8 @@
 	  "User and Instance Spots of this node; 0: no limit but the tables'") \
 	X("limits.spots_per_lane", config, limits.spots_per_lane, INT, NULL, "1048576", 1, \
 	  16777216, START, "Spots in the table of one lane") \
+	X("limits.records_per_lane", config, limits.records_per_lane, INT, NULL, "262144", 64, \
+	  16777216, START, "messages that wait or run in one lane") \
 	X("limits.pending_creates", config, limits.pending_creates, INT, NULL, "128", 1, 65536, \
 	  START, "creations whose factory or initialisation runs at the same time") \
 	X("limits.spot_queue_count", config, limits.spot_queue_count, INT, NULL, "4096", 1, \
