@@ -218,6 +218,7 @@ static void check_message(struct net *n, int at, const struct flow_msg *m)
 		if (m->data[i] != pattern(number, i, !at, m->cls))
 			fault(n, "wrong byte", number, i);
 	e->bytes[m->cls] += m->len;
+	e->last_delivery = n->now;
 	if (m->is_mem)
 		env_mem_put(e, m->ref);
 	else

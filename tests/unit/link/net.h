@@ -45,7 +45,8 @@ struct net_end {
 	bool is_tight;
 	uint64_t uses[SPL_USE_COUNT], drops[SPL_DROP_COUNT];
 	uint64_t packets_in, packets_out, packets_lost, packets_queue_lost;
-	uint64_t path_free; /* when the path to the other end is free again */
+	uint64_t last_delivery; /* when the last message came */
+	uint64_t path_free;	/* when the path to the other end is free again */
 };
 
 struct net_event; /* a packet under way, or a message to be consumed */
