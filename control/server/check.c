@@ -170,6 +170,7 @@ static bool check_value(const struct mgmt_param *p, const json_t *v, char *why)
 	case MGMT_BASE64:
 	case MGMT_CHOICE:
 		return check_text(p, v, why);
+	case MGMT_DECIMAL:
 	case MGMT_ROWS:
 		break;
 	}

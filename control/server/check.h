@@ -3,7 +3,7 @@
 #ifndef SPL_CONTROL_SERVER_CHECK_H
 #define SPL_CONTROL_SERVER_CHECK_H
 
-#include "control/server/server.h"
+#include "control/server/methods.h"
 
 #define MGMT_WHY_MAX 256
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Spotlane's methods as data, from <spotlane/mgmt.h>. Pure. */
-#include "control/server/server.h"
+#include "control/server/methods.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

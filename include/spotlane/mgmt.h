@@ -112,7 +112,7 @@ enum spl_exit {
 
 /* X(method, field, type, help): results in the order in which they are printed. A field may be
  * left out when it has no value. "rows[].x" is a column of the array `rows`.
- * type: TEXT, INT, BOOL, CHOICE, REF, BASE64, ROWS. A generation is a TEXT of decimal digits,
+ * type: TEXT, INT, BOOL, REF, BASE64, ROWS, DECIMAL: a generation is a text of decimal digits,
  * because it may exceed what a JSON number keeps exactly. */
 #define SPL_MGMT_RESULTS(X) \
 	X(NODE_SHOW, "node", TEXT, "node RID") \
@@ -151,7 +151,7 @@ enum spl_exit {
 	X(SPOT_LIST, "spots[].kind", TEXT, "entry, user or instance") \
 	X(SPOT_LIST, "spots[].type", TEXT, "stable type; empty for an Entry Spot") \
 	X(SPOT_LIST, "spots[].state", TEXT, "Creating, Ready, Closing or Relocating") \
-	X(SPOT_LIST, "spots[].generation", TEXT, "object generation") \
+	X(SPOT_LIST, "spots[].generation", DECIMAL, "object generation") \
 	X(SPOT_LIST, "spots[].mesh", TEXT, "mesh name") \
 	X(SPOT_LIST, "spots[].node", TEXT, "RID of the owner") \
 	X(SPOT_LIST, "next", TEXT, "token of the next page; left out on the last") \

@@ -3,6 +3,7 @@
  * once. Pure. */
 #include "tests/lib/t_main.h"
 #include "control/server/check.h"
+#include "control/server/config_show.h"
 #include "common/json_line.h"
 
 #include <CUnit/CUnit.h>
@@ -142,6 +143,7 @@ static json_t *good_value(const struct mgmt_param *p)
 				 "meshName", "m", "nodeRid", "n");
 	case MGMT_BOOL:
 		return json_true();
+	case MGMT_DECIMAL:
 	case MGMT_ROWS:
 		break;
 	}
@@ -302,10 +304,58 @@ static void bytes_of_parameters(void)
 	json_decref(o);
 }
 
+static void config_show_has_every_option(void)
+{
+	static const char text[] =
+		"security = \"none\";\nports: ( { name = \"p0\"; device = "
+		"\"net_null0\"; ip = \"10.0.0.1\"; } );\nnode: { mesh = \"m\"; };\n";
+	struct conf_report rep;
+	struct config *cfg = conf_load_text("t.cfg", text, sizeof(text) - 1, NULL, &rep);
+	json_t *shown, *rows;
+	size_t i;
+	json_t *row;
+	unsigned seen = 0;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(cfg);
+	shown = mgmt_config_show(cfg, "debug");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(shown);
+	rows = json_object_get(shown, "options");
+	CU_ASSERT_EQUAL(json_array_size(rows), cfg->n_shown);
+	json_array_foreach(rows, i, row)
+	{
+		const char *path = json_string_value(json_object_get(row, "path"));
+		const char *value = json_string_value(json_object_get(row, "value"));
+		const char *origin = json_string_value(json_object_get(row, "origin"));
+
+		CU_ASSERT_EQUAL(json_object_size(row), 4);
+		if (strcmp(path, "node.mesh") == 0) {
+			CU_ASSERT_STRING_EQUAL(value, "\"m\"");
+			CU_ASSERT_STRING_EQUAL(origin, "t.cfg:3");
+			seen++;
+		} else if (strcmp(path, "log.level") == 0) {
+			CU_ASSERT_STRING_EQUAL(value, "\"debug\"");
+			CU_ASSERT_STRING_EQUAL(origin, "log.set_level");
+			seen++;
+		} else if (strcmp(path, "ports[0].mtu") == 0) {
+			CU_ASSERT_STRING_EQUAL(value, "1500");
+			CU_ASSERT_STRING_EQUAL(origin, "default");
+			seen++;
+		}
+	}
+	CU_ASSERT_EQUAL(seen, 3);
+	json_decref(shown);
+	conf_free(cfg);
+	conf_report_free(&rep);
+}
+
 static const struct t_case cases[] = {
-	T(requests_are_checked), T(request_ids_have_a_length),
-	T(table_is_whole),	 T(every_parameter_is_checked, "S-ID-3", "S-REF-2"),
-	T(exclusive_parameters), T(bytes_of_parameters),
+	T(requests_are_checked),
+	T(request_ids_have_a_length),
+	T(table_is_whole),
+	T(every_parameter_is_checked, "S-ID-3", "S-REF-2"),
+	T(exclusive_parameters),
+	T(bytes_of_parameters),
+	T(config_show_has_every_option),
 };
 
 static const struct t_suite suites[] = {T_SUITE("mgmt_check", init, NULL, cases)};
