@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The dataplane program as control sees it: the test is control, over the real private socket, with
+ * a port that needs no device. argv: the program, then the folder of the example stages.
+ */
+#include "common/clock.h"
+#include "common/dp.h"
+#include "common/dp_io.h"
+#include "tests/lib/t_main.h"
+
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <spotlane/errors.h>
+#include <spotlane/stage.h>
+#include <spotlane/stats.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WAIT_MS 20000 /* a bound, not an expectation */
+
+static const char *program, *stages;
+
+struct rig {
+	char dir[64];
+	pid_t pid;
+	int sock, stats_fd;
+	uint64_t epoch, corr;
+	struct dp_rx *rx;
+	struct dp_packet *batch;
+	int n, at;
+	uint8_t out[DP_PACKET_MAX];
+};
+
+static void spawn(struct rig *r)
+{
+	r->pid = fork();
+	if (r->pid == 0) {
+		execl(program, program, "-d", r->dir, "-l", "warn", (char *)NULL);
+		_exit(127);
+	}
+}
+
+static int dial(struct rig *r)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	int s;
+
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/%s", r->dir, DP_SOCKET_NAME);
+	for (int i = 0; i < WAIT_MS; i++) {
+		s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		if (connect(s, (struct sockaddr *)&sun, sizeof(sun)) == 0)
+			return s;
+		close(s);
+		poll(NULL, 0, 1);
+	}
+	return -1;
+}
+
+/* The next packet; CUnit fails and false when none comes. */
+static bool next_packet(struct rig *r, struct dp_header *h, struct pack_reader *body)
+{
+	while (r->at >= r->n) {
+		struct pollfd p = {.fd = r->sock, .events = POLLIN};
+
+		if (poll(&p, 1, WAIT_MS) != 1)
+			return false;
+		r->n = dp_rx_batch(r->rx, r->sock, &r->batch);
+		r->at = 0;
+		if (r->n <= 0)
+			return false;
+	}
+	return dp_open(r->batch[r->at].p, r->batch[r->at].n, h, body) == 0 && ++r->at;
+}
+
+/* Waits for the packet of `type`; others are passed over. */
+static struct pack_reader expect(struct rig *r, uint16_t type)
+{
+	struct dp_header h;
+	struct pack_reader body = {0};
+
+	do {
+		if (!next_packet(r, &h, &body)) {
+			fprintf(stderr, "no %s from the dataplane\n", dp_type_name(type));
+			CU_FAIL_FATAL("no packet");
+		}
+	} while (h.type != type);
+	if (h.epoch)
+		r->epoch = h.epoch;
+	return body;
+}
+
+static struct pack_writer start(struct rig *r, uint16_t type)
+{
+	struct pack_writer w = {.p = r->out, .cap = sizeof(r->out)};
+
+	dp_begin(&w, type, DP_F_REQ, r->epoch, ++r->corr);
+	return w;
+}
+
+static void finish(struct rig *r, struct pack_writer *w)
+{
+	CU_ASSERT_EQUAL_FATAL(dp_finish(w, 0), 0);
+	CU_ASSERT_EQUAL_FATAL(send(r->sock, w->p, w->len, MSG_NOSIGNAL), (ssize_t)w->len);
+}
+
+static void rig_open(struct rig *r)
+{
+	struct pack_reader b;
+	struct dp_hello m;
+
+	memset(r, 0, sizeof(*r));
+	snprintf(r->dir, sizeof(r->dir), "/tmp/spl-agent-XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(r->dir));
+	r->stats_fd = -1;
+	r->rx = dp_rx_create();
+	spawn(r);
+	r->sock = dial(r);
+	CU_ASSERT_FATAL(r->sock >= 0);
+	b = expect(r, DP_HELLO);
+	dp_get_hello(&b, &m);
+	CU_ASSERT_TRUE(dp_done(&b));
+	CU_ASSERT_EQUAL(m.pid, (uint32_t)r->pid);
+	CU_ASSERT_EQUAL(m.state, DP_STATE_WAITING);
+}
+
+static int rig_close(struct rig *r)
+{
+	char path[128];
+	int status = -1;
+
+	close(r->sock);
+	waitpid(r->pid, &status, 0);
+	snprintf(path, sizeof(path), "%s/%s", r->dir, DP_LOCK_NAME);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/%s", r->dir, DP_SOCKET_NAME);
+	CU_ASSERT_EQUAL(unlink(path), -1); /* the program removed its own */
+	CU_ASSERT_EQUAL(rmdir(r->dir), 0);
+	dp_rx_destroy(r->rx);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* Sends a CONFIG with one port; `device` may be wrong, and so may `module`. */
+static struct dp_configured configure(struct rig *r, const char *device, const char *module)
+{
+	static uint8_t ports[256], mods[256], dirs[512];
+	struct pack_writer pw = {.p = ports, .cap = sizeof(ports)};
+	struct pack_writer mw = {.p = mods, .cap = sizeof(mods)};
+	struct pack_writer dw = {.p = dirs, .cap = sizeof(dirs)};
+	struct dp_port port = {.name = dp_text("p0"),
+			       .device = dp_text(device),
+			       .ip = 0x0a000001,
+			       .prefix_len = 24,
+			       .mtu = 1500,
+			       .udp_base = 4700};
+	struct dp_stage stage = {.module = dp_text(module)};
+	struct dp_config m = {
+		.config_hash = 77,
+		.lanes = 2,
+		.memory_mb = 256,
+		.mbufs = 8192,
+		.mbufs_low = 512,
+		.message_max = 1 << 20,
+		.credit_pool = 64 << 20,
+		.credit_min = 64 << 10,
+		.credit_max = 4 << 20,
+		.associations = 64,
+		.spots_max = 65536,
+		.records_max = 65536,
+		.lane_memory = 16 << 20,
+		.queue_count = 4096,
+		.queue_bytes = 64 << 20,
+		.request_timeout_ms = 30000,
+		.send_timeout_ms = 1000,
+		.turn_budget_us = 50,
+		.lifecycle_cap = 8,
+		.route_cache_ms = 15000,
+		.agent_cpu = UINT32_MAX,
+		.idle_nap_us = 1000,
+		.lifecycle_queue_count = 256,
+		.lifecycle_queue_bytes = 4 << 20,
+	};
+	struct dp_configured done;
+	struct pack_writer w = start(r, DP_CONFIG);
+	struct pack_reader b;
+	char prefix[64];
+
+	snprintf(prefix, sizeof(prefix), "spl-test-%d", (int)r->pid);
+	dp_put_port(&pw, &port);
+	dp_put_stage(&mw, &stage);
+	pack_put_text(&dw, dp_text(stages));
+	m.mesh = dp_text("m");
+	m.file_prefix = dp_text(prefix);
+	m.ports = (struct pack_bytes){ports, (uint32_t)pw.len};
+	m.stages = (struct pack_bytes){mods, (uint32_t)mw.len};
+	m.stage_dirs = (struct pack_bytes){dirs, (uint32_t)dw.len};
+	dp_put_config(&w, &m);
+	finish(r, &w);
+	b = expect(r, DP_CONFIGURED);
+	dp_get_configured(&b, &done);
+	CU_ASSERT_TRUE(dp_done(&b));
+	if (done.ok)
+		r->stats_fd = r->batch[r->at - 1].fd;
+	return done;
+}
+
+static uint8_t ok_kind(struct rig *r)
+{
+	struct pack_reader b = expect(r, DP_OK);
+	struct dp_ok m;
+
+	dp_get_ok(&b, &m);
+	CU_ASSERT_TRUE(dp_done(&b));
+	return m.kind;
+}
+
+static void identify(struct rig *r)
+{
+	struct pack_writer w = start(r, DP_IDENTITY);
+	struct dp_identity m = {
+		.node_gen = 5,
+		.lease_gen = 6,
+		.lease_deadline = clock_boot_ns() + 3600 * CLOCK_NS_PER_S,
+		.rid = dp_text("n-1"),
+		.owner_id = dp_text("owner-1"),
+		.entry_id = dp_text("n-entry-1"),
+	};
+
+	dp_put_identity(&w, &m);
+	finish(r, &w);
+	CU_ASSERT_EQUAL(ok_kind(r), SPL_OK);
+}
+
+static uint8_t prepare(struct rig *r, const char *id, uint64_t gen, uint64_t attempt)
+{
+	struct pack_writer w = start(r, DP_OBJ_PREPARE);
+	struct dp_obj_prepare m = {.obj_gen = gen,
+				   .own_gen = 1,
+				   .attempt = attempt,
+				   .deadline = clock_boot_ns() + 60 * CLOCK_NS_PER_S,
+				   .kind = SPL_KIND_USER,
+				   .id = dp_text(id),
+				   .type = dp_text("counter")};
+	struct dp_prepared done;
+	struct pack_reader b;
+
+	dp_put_obj_prepare(&w, &m);
+	finish(r, &w);
+	b = expect(r, DP_PREPARED);
+	dp_get_prepared(&b, &done);
+	CU_ASSERT_TRUE(dp_done(&b));
+	CU_ASSERT_EQUAL(done.attempt, attempt);
+	return done.result;
+}
+
+static uint8_t publish(struct rig *r, const char *id, uint64_t gen)
+{
+	struct pack_writer w = start(r, DP_OBJ_PUBLISH);
+	struct dp_obj_publish m = {.obj_gen = gen, .own_gen = 1, .ver = 1, .id = dp_text(id)};
+
+	dp_put_obj_publish(&w, &m);
+	finish(r, &w);
+	return ok_kind(r);
+}
+
+static uint8_t close_spot(struct rig *r, const char *id, uint64_t gen)
+{
+	struct pack_writer w = start(r, DP_OBJ_CLOSE);
+	struct dp_obj_close m = {.obj_gen = gen,
+				 .deadline = clock_boot_ns() + 60 * CLOCK_NS_PER_S,
+				 .id = dp_text(id)};
+	struct dp_closed done;
+	struct pack_reader b;
+
+	dp_put_obj_close(&w, &m);
+	finish(r, &w);
+	b = expect(r, DP_CLOSED);
+	dp_get_closed(&b, &done);
+	CU_ASSERT_TRUE(dp_done(&b));
+	return done.result;
+}
+
+static uint8_t call(struct rig *r, const char *id, const char *packet, bool is_request)
+{
+	struct pack_writer w = start(r, DP_SPOT_CALL);
+	struct dp_spot_call m = {.is_request = is_request,
+				 .deadline = clock_boot_ns() + 20 * CLOCK_NS_PER_S,
+				 .id = dp_text(id),
+				 .packet = dp_text(packet)};
+	struct dp_spot_called done;
+	struct pack_reader b;
+
+	dp_put_spot_call(&w, &m);
+	finish(r, &w);
+	b = expect(r, DP_SPOT_CALLED);
+	dp_get_spot_called(&b, &done);
+	CU_ASSERT_TRUE(dp_done(&b));
+	return done.kind;
+}
+
+static unsigned inventory(struct rig *r, const char *id, uint8_t *state)
+{
+	unsigned n = 0;
+
+	for (uint32_t lane = 0; lane < 2; lane++) {
+		struct dp_inventory page = {.more = 1};
+
+		while (page.more) {
+			struct pack_writer w = start(r, DP_RESYNC);
+			struct dp_resync m = {.lane = lane, .cursor = page.cursor};
+			struct pack_reader b, list;
+
+			dp_put_resync(&w, &m);
+			finish(r, &w);
+			b = expect(r, DP_INVENTORY);
+			dp_get_inventory(&b, &page);
+			CU_ASSERT_TRUE_FATAL(dp_done(&b));
+			list = (struct pack_reader){.p = page.objects.p, .left = page.objects.len};
+			while (list.left) {
+				struct dp_object o;
+
+				dp_get_object(&list, &o);
+				n++;
+				if (o.id.len == strlen(id) && memcmp(o.id.p, id, o.id.len) == 0)
+					*state = o.state;
+			}
+		}
+	}
+	return n;
+}
+
+static void stop(struct rig *r)
+{
+	struct pack_writer w = start(r, DP_EXIT);
+	struct dp_exit_req m = {0};
+
+	dp_put_exit_req(&w, &m);
+	finish(r, &w);
+	CU_ASSERT_EQUAL(ok_kind(r), SPL_OK);
+}
+
+static void test_agent_runs_spots_by_order_of_control(void)
+{
+	struct dp_configured done;
+	struct rig r;
+	uint8_t state = 0;
+
+	rig_open(&r);
+	done = configure(&r, "net_null0", "counter");
+	CU_ASSERT_EQUAL_FATAL(done.ok, 1);
+	CU_ASSERT_EQUAL(done.lanes, 2);
+	identify(&r);
+	CU_ASSERT_EQUAL(prepare(&r, "c-1", 11, 1), DP_PREPARED_ACCEPTED);
+	CU_ASSERT_EQUAL(call(&r, "c-1", "get", true), SPL_E_UNAVAILABLE); /* not published */
+	CU_ASSERT_EQUAL(inventory(&r, "c-1", &state), 1);
+	CU_ASSERT_EQUAL(state, DP_OBJECT_STAGING);
+	CU_ASSERT_EQUAL(publish(&r, "c-1", 11), SPL_OK);
+	CU_ASSERT_EQUAL(call(&r, "c-1", "get", true), SPL_OK);
+	CU_ASSERT_EQUAL(call(&r, "c-1", "add", false), SPL_OK);
+	CU_ASSERT_EQUAL(call(&r, "c-1", "nothing", true), SPL_E_NOT_FOUND);
+	CU_ASSERT_EQUAL(prepare(&r, "c-1", 12, 2), DP_PREPARED_FAILED);
+	inventory(&r, "c-1", &state);
+	CU_ASSERT_EQUAL(state, DP_OBJECT_READY);
+	CU_ASSERT_EQUAL(close_spot(&r, "c-1", 10), DP_CLOSED_MISSING);
+	CU_ASSERT_EQUAL(close_spot(&r, "c-1", 11), DP_CLOSED_DONE);
+	CU_ASSERT_EQUAL(inventory(&r, "c-1", &state), 0);
+	CU_ASSERT_EQUAL(prepare(&r, "c-1", 13, 3), DP_PREPARED_ACCEPTED);
+	stop(&r);
+	CU_ASSERT_EQUAL(rig_close(&r), 0);
+}
+
+static void test_agent_survives_control(void)
+{
+	struct pack_reader b;
+	struct dp_hello m;
+	struct rig r;
+
+	rig_open(&r);
+	CU_ASSERT_EQUAL_FATAL(configure(&r, "net_null0", "counter").ok, 1);
+	identify(&r);
+	CU_ASSERT_EQUAL(prepare(&r, "c-1", 11, 1), DP_PREPARED_ACCEPTED);
+	CU_ASSERT_EQUAL(publish(&r, "c-1", 11), SPL_OK);
+	close(r.sock);
+	r.n = r.at = 0;
+	r.sock = dial(&r);
+	b = expect(&r, DP_HELLO);
+	dp_get_hello(&b, &m);
+	CU_ASSERT_TRUE(dp_done(&b));
+	CU_ASSERT_EQUAL(m.state, DP_STATE_IDENTIFIED);
+	CU_ASSERT_EQUAL(m.node_gen, 5);
+	CU_ASSERT_EQUAL(m.config_hash, 77);
+	CU_ASSERT(m.rid.len == 3 && memcmp(m.rid.p, "n-1", 3) == 0);
+	CU_ASSERT_EQUAL(call(&r, "c-1", "get", true), SPL_OK);
+	stop(&r);
+	CU_ASSERT_EQUAL(rig_close(&r), 0);
+}
+
+static void test_agent_refuses_to_start_with_the_reason(void)
+{
+	static const struct {
+		const char *device, *module, *says;
+		int exit_code;
+	} bad[] = {
+		{"net_null0,siz=64", "counter", "p0", 78},
+		{"net_nothing0", "counter", "p0", 78},
+		{"net_null0", "no-such-stage", "no-such-stage", 78},
+	};
+
+	for (size_t i = 0; i < T_COUNT(bad); i++) {
+		struct dp_configured done;
+		char text[256] = "";
+		struct rig r;
+
+		rig_open(&r);
+		done = configure(&r, bad[i].device, bad[i].module);
+		CU_ASSERT_EQUAL(done.ok, 0);
+		memcpy(text, done.text.p, done.text.len);
+		CU_ASSERT_PTR_NOT_NULL(strstr(text, bad[i].says));
+		CU_ASSERT_EQUAL(rig_close(&r), bad[i].exit_code);
+	}
+}
+
+static void test_agent_second_dataplane_refuses(void)
+{
+	int status = 0;
+	struct rig r;
+	pid_t first;
+
+	rig_open(&r);
+	first = r.pid;
+	spawn(&r);
+	waitpid(r.pid, &status, 0);
+	CU_ASSERT_EQUAL(WEXITSTATUS(status), 75);
+	r.pid = first;
+	CU_ASSERT_EQUAL_FATAL(configure(&r, "net_null0", "counter").ok, 1);
+	stop(&r);
+	CU_ASSERT_EQUAL(rig_close(&r), 0);
+}
+
+static void test_agent_asks_before_it_stops(void)
+{
+	struct dp_shutdown_req m;
+	struct pack_reader b;
+	struct rig r;
+
+	rig_open(&r);
+	CU_ASSERT_EQUAL_FATAL(configure(&r, "net_null0", "counter").ok, 1);
+	identify(&r);
+	kill(r.pid, SIGHUP);
+	kill(r.pid, SIGTERM);
+	b = expect(&r, DP_SHUTDOWN_REQ);
+	dp_get_shutdown_req(&b, &m);
+	CU_ASSERT_TRUE(dp_done(&b));
+	stop(&r);
+	CU_ASSERT_EQUAL(rig_close(&r), 0);
+}
+
+static void test_agent_statistics_are_read_only(void)
+{
+	struct spl_stats *s;
+	struct rig r;
+
+	rig_open(&r);
+	CU_ASSERT_EQUAL_FATAL(configure(&r, "net_null0", "counter").ok, 1);
+	CU_ASSERT_FATAL(r.stats_fd >= 0);
+	CU_ASSERT_PTR_EQUAL(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, r.stats_fd, 0),
+			    MAP_FAILED);
+	s = mmap(NULL, sizeof(*s), PROT_READ, MAP_SHARED, r.stats_fd, 0);
+	CU_ASSERT_PTR_NOT_EQUAL_FATAL(s, MAP_FAILED);
+	CU_ASSERT_EQUAL(s->magic, SPL_STATS_MAGIC);
+	CU_ASSERT_EQUAL(s->epoch, r.epoch);
+	CU_ASSERT_EQUAL(s->lanes, 2);
+	CU_ASSERT_STRING_EQUAL(s->port[0].name, "p0");
+	munmap(s, sizeof(*s));
+	stop(&r);
+	CU_ASSERT_EQUAL(rig_close(&r), 0);
+}
+
+static const struct t_case cases[] = {
+	T(test_agent_runs_spots_by_order_of_control),
+	T(test_agent_survives_control),
+	T(test_agent_refuses_to_start_with_the_reason),
+	T(test_agent_second_dataplane_refuses),
+	T(test_agent_asks_before_it_stops),
+	T(test_agent_statistics_are_read_only),
+};
+static const struct t_suite suites[] = {T_SUITE("agent", NULL, NULL, cases)};
+
+int main(int argc, char **argv)
+{
+	if (argc < 3) {
+		fprintf(stderr, "usage: %s PROGRAM STAGES [test options]\n", argv[0]);
+		return 2;
+	}
+	program = argv[1];
+	stages = argv[2];
+	argv[2] = argv[0];
+	return t_main(argc - 2, argv + 2, suites, T_COUNT(suites));
+}
