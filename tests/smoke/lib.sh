@@ -133,13 +133,16 @@ CFG
   chmod 600 "$dir/spotlane.cfg"
 }
 
+# In sessions of their own: the terminal's Ctrl-C is not for them.
 start_control() {
-  in_node "$build/control/spotlane-control" -c "$dir/spotlane.cfg" >> "$dir/control.log" 2>&1 &
+  setsid ip netns exec "$node_ns" "$build/control/spotlane-control" -c \
+    "$dir/spotlane.cfg" >> "$dir/control.log" 2>&1 &
   control_pid=$!
 }
 
 start_dataplane() {
-  in_node "$build/dataplane/spotlane-dataplane" -d "$dir/private" >> "$dir/dataplane.log" 2>&1 &
+  setsid ip netns exec "$node_ns" "$build/dataplane/spotlane-dataplane" -d \
+    "$dir/private" >> "$dir/dataplane.log" 2>&1 &
   dataplane_pid=$!
 }
 
@@ -212,3 +215,43 @@ run_load() { in_client "$load" --address "$node_ip" --type "$stage_type" "$@"; }
 field() { grep -o "\b$1=[0-9]*" "$2" | tail -n 1 | cut -d = -f 2; }
 
 stats() { ctl -j stats show "$@"; }
+
+# lane_counter NAME: the sum over all lanes and the agent.
+lane_counter() {
+  stats lanes | jq -r --arg n "$1" '.rows[] | select(.counter == $n) | .total'
+}
+
+# laws: prints each law of include/spotlane/reasons.h that does not hold, with its numbers.
+laws() {
+  jq -rn --argjson lanes "$(stats lanes)" --argjson drops "$(stats drops)" '
+    def value($n; $c): [$lanes.rows[] | select(.counter == $n) | .[$c]] | add // 0;
+    ($lanes.columns | map(.name) | map(select(. != "counter" and . != "unit")))[] as $c
+    | ([$lanes.rows[] | select(.counter | startswith("used_")) | .[$c]] | add) as $used
+    | ([$drops.rows[] | select(.of == "frame") | .[$c]] | add) as $dropped
+    | ([$drops.rows[] | select(.of == "message") | .[$c]] | add) as $failed
+    | value("frames_rx"; $c) as $rx
+    | value("messages_accepted"; $c) as $accepted
+    | (value("messages_finished"; $c) + $failed + value("messages_queued"; $c)
+       + value("messages_running"; $c)) as $ended
+    | (if $rx != $used + $dropped
+       then "\($c): \($rx) frames received, \($used) used + \($dropped) dropped" else empty end),
+      (if $accepted != $ended
+       then "\($c): \($accepted) messages accepted, \($ended) finished, failed or waiting"
+       else empty end)'
+}
+laws_hold() { [[ -z $(laws) ]]; }
+
+# Frames that come between two reads look like a broken law, so it may take a moment of rest.
+check_conservation() {
+  wait_for 10 laws_hold || {
+    echo "fault: frames or messages do not add up" >&2
+    laws >&2
+    return 1
+  }
+}
+
+free_buffers() { lane_counter buffers_free; }
+has_free_buffers() { [[ $(free_buffers) -ge $1 ]]; }
+memory_used() {
+  if [[ $(lane_counter hugepages) == 1 ]]; then echo 'hugepages'; else echo 'no hugepages'; fi
+}

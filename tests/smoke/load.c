@@ -3,7 +3,7 @@
  *
  *	load --address IP [--udp-base N] [--mesh NAME] [--type NAME] [--clients N] [--spots N]
  *	     [--seconds N] [--window N] [--requests PERCENT] [--bytes N] [--seed N] [--survivor]
- *	     [--no-roll] [--quiet]
+ *	     [--no-roll] [--plant REQUEST] [--quiet]
  *
  * Prints `created` when all rooms are there, a line a second, and at the end the lines `result …`
  * and `calls …`. Exit 0: nothing lost, doubled, out of order or failed (a survivor may see errors);
@@ -39,21 +39,14 @@ static bool read_number(const char *text, uint64_t min, uint64_t max, uint64_t *
 }
 
 static const struct option options[] = {
-	{"address", required_argument, NULL, 'a'},
-	{"udp-base", required_argument, NULL, 'u'},
-	{"mesh", required_argument, NULL, 'm'},
-	{"type", required_argument, NULL, 't'},
-	{"clients", required_argument, NULL, 'c'},
-	{"spots", required_argument, NULL, 's'},
-	{"seconds", required_argument, NULL, 'n'},
-	{"window", required_argument, NULL, 'w'},
-	{"requests", required_argument, NULL, 'r'},
-	{"bytes", required_argument, NULL, 'b'},
-	{"seed", required_argument, NULL, 'd'},
-	{"survivor", no_argument, NULL, 'S'},
-	{"no-roll", no_argument, NULL, 'R'},
-	{"quiet", no_argument, NULL, 'q'},
-	{NULL, 0, NULL, 0},
+	{"address", required_argument, NULL, 'a'},  {"udp-base", required_argument, NULL, 'u'},
+	{"mesh", required_argument, NULL, 'm'},	    {"type", required_argument, NULL, 't'},
+	{"clients", required_argument, NULL, 'c'},  {"spots", required_argument, NULL, 's'},
+	{"seconds", required_argument, NULL, 'n'},  {"window", required_argument, NULL, 'w'},
+	{"requests", required_argument, NULL, 'r'}, {"bytes", required_argument, NULL, 'b'},
+	{"seed", required_argument, NULL, 'd'},	    {"survivor", no_argument, NULL, 'S'},
+	{"no-roll", no_argument, NULL, 'R'},	    {"quiet", no_argument, NULL, 'q'},
+	{"plant", required_argument, NULL, 'p'},    {NULL, 0, NULL, 0},
 };
 
 /* One option; false when it is wrong. */
@@ -71,6 +64,9 @@ static bool take(struct load_options *o, int which, const char *text, bool *quie
 		break;
 	case 't':
 		o->type = text;
+		break;
+	case 'p':
+		o->plant = text;
 		break;
 	case 'u':
 		ok = read_number(text, 1, 65279, &n);

@@ -13,6 +13,7 @@
 
 struct load_options {
 	const char *address, *mesh, *type;
+	const char *plant; /* creation request of room-0: it spoils one message; NULL = none */
 	uint16_t udp_base;
 	uint32_t clients, spots, seconds; /* seconds 0: until a signal */
 	uint32_t window;		  /* calls that a client has under way */

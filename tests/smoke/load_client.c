@@ -125,7 +125,13 @@ static void create(struct load *l, uint32_t room)
 		.type = l->o->type,
 	};
 	struct talk *t = begin_talk(l, room);
-	int err = spl_client_create(l->client, &n, on_created, t, NULL);
+	int err;
+
+	if (l->o->plant && room == 0) {
+		n.request = l->o->plant;
+		n.request_bytes = (uint32_t)strlen(l->o->plant);
+	}
+	err = spl_client_create(l->client, &n, on_created, t, NULL);
 
 	if (err < 0)
 		refused(t, "create", err);
