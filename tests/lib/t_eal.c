@@ -12,7 +12,8 @@
 
 int t_eal_start(unsigned n_lanes)
 {
-	struct eal_config c = {.n_lanes = n_lanes, .memory_mb = T_EAL_MB, .log_level = "*:critical"};
+	struct eal_config c = {
+		.n_lanes = n_lanes, .memory_mb = T_EAL_MB, .log_level = "*:critical"};
 	char err[PORT_ERR_BYTES];
 
 	c.agent_cpu = EAL_CPU_ANY;
