@@ -50,6 +50,7 @@ struct lane_shared {
 	uint32_t associations;
 	uint32_t nap_us_max; /* 0: an idle lane only yields */
 	uint64_t tsc_hz;
+	const uint64_t *fake_ns; /* tests: the clock, then also of the Spots; NULL: the real one */
 	/* w: agent, r: lanes; CLOCK_BOOTTIME ns, 0 = fenced */
 	_Atomic uint64_t lease_deadline __attribute__((aligned(64)));
 	/* w: agent; lanes leave their loop */

@@ -20,7 +20,7 @@ static void read_clocks(struct lane *l)
 	uint64_t cycles;
 
 	l->now = spot_now(&l->clock);
-	l->now_ns = clock_boot_ns();
+	l->now_ns = l->sh->fake_ns ? *l->sh->fake_ns : clock_boot_ns();
 	if (lease == UINT64_MAX)
 		cycles = UINT64_MAX;
 	else if (lease <= l->now_ns)

@@ -51,7 +51,8 @@ static void make_shared(struct t_node *n, const struct t_node_conf *c)
 	n->sh.lanes = c->lanes;
 	n->sh.associations = T_NODE_PEERS;
 	n->sh.pool_low = c->pool_low;
-	n->sh.tsc_hz = rte_get_tsc_hz();
+	n->sh.fake_ns = c->fake_ns;
+	n->sh.tsc_hz = c->fake_ns ? CLOCK_NS_PER_S : rte_get_tsc_hz();
 	NEED(hop_init(&n->sh.hop, c->lanes + 1) == 0);
 	n->sh.tx_net = tx_net_create(&n->port, 1, c->lanes + 1, NULL, NULL);
 	NEED(n->sh.tx_net);
@@ -88,6 +89,7 @@ void t_node_start(struct t_node *n, const struct t_node_conf *c)
 			 .turn_budget_us = 50,
 			 .message_max = SPL_MESSAGE_BYTES_MAX,
 			 .request_ms = 30000,
+			 .fake_clock = c->fake_ns,
 			 .secret = {1, 2, 3, 4}},
 	};
 
@@ -455,7 +457,7 @@ static unsigned to_node(struct t_peer *p, unsigned lane, uint64_t now)
 
 unsigned t_node_step(struct t_node *n)
 {
-	uint64_t now = clock_boot_ns();
+	uint64_t now = n->sh.fake_ns ? *n->sh.fake_ns : clock_boot_ns();
 	unsigned work = 0;
 
 	for (unsigned i = 0; i < n->n_peers; i++)

@@ -17,13 +17,13 @@
 #define T_NODE_STAGES 8u
 
 struct t_node_conf {
-	unsigned lanes;	      /* 1..T_NODE_LANES */
-	unsigned mbufs;	      /* 0: 8192 */
-	uint32_t pool_low;    /* free buffers; 0: never low */
-	uint32_t queue_count; /* of a Spot; 0: 4096 */
-	uint32_t spots_max;   /* of a lane; 0: 65536 */
-	uint64_t heap_bytes;  /* of a lane; 0: 32 MiB */
-	uint32_t credit_max;  /* of a flow; 0: 1 MiB */
+	unsigned lanes;		 /* 1..T_NODE_LANES */
+	unsigned mbufs;		 /* 0: 8192 */
+	uint32_t pool_low;	 /* free buffers; 0: never low */
+	uint32_t queue_count;	 /* of a Spot; 0: 4096 */
+	uint32_t spots_max;	 /* of a lane; 0: 65536 */
+	uint64_t heap_bytes;	 /* of a lane; 0: 32 MiB */
+	const uint64_t *fake_ns; /* NULL: the real clock; else nanoseconds, which the test moves */
 	const struct spl_stage *const *stages;
 	unsigned n_stages;
 };
