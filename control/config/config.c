@@ -196,9 +196,9 @@ int conf_check_main(const char *path, FILE *out, FILE *err)
 	struct config *cfg = conf_load(path, NULL, &rep);
 	int status = cfg ? 0 : 1;
 
-	if (cfg)
+	if (cfg && out)
 		fprintf(out, "%s: ok\n", path);
-	else
+	else if (!cfg)
 		conf_report_print(&rep, err);
 	conf_report_free(&rep);
 	conf_free(cfg);

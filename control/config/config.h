@@ -185,8 +185,8 @@ void conf_report_free(struct conf_report *rep);
 /* "FILE:LINE: sentence" a line. */
 void conf_report_print(const struct conf_report *rep, FILE *to);
 
-/* `spotlane-control --check FILE`, `spotctl config check FILE`: prints "FILE: ok" to `out`, or the
- * errors to `err`. Returns 0 or 1. */
+/* `spotlane-control --check FILE`, `spotctl config check FILE`: prints "FILE: ok" to `out` (NULL =
+ * nowhere), or the errors to `err`. Returns 0 or 1. */
 int conf_check_main(const char *path, FILE *out, FILE *err);
 
 #endif
