@@ -4,7 +4,7 @@
 # A test sources this file, calls `smoke_begin`, and exits 0 or 1; everything that was made here is
 # removed when it exits. Nothing is stopped by name, only by process id.
 #
-# Set before smoke_begin to change them: lanes, memory (auto, no), extra_config, stage (module),
+# Set before smoke_begin to change them: lanes, memory (auto, no), extra_config, stages (modules),
 # stage_type, reclaim (manual, on_restart), lease (a config group), mbufs, memory_mb.
 
 set -euo pipefail
@@ -17,7 +17,7 @@ lanes=2
 memory=auto
 memory_mb=512
 mbufs=16384
-stage=room.so
+stages=(room.so)
 stage_type=room
 reclaim=manual
 lease=''
@@ -104,6 +104,15 @@ lose_nothing() {
   in_client nft delete table netdev smoke
 }
 
+stage_list() {
+  local module first=yes
+  for module in "${stages[@]}"; do
+    [[ $first == yes ]] || printf ', '
+    printf '{ module = "%s"; }' "$module"
+    first=no
+  done
+}
+
 write_config() {
   cat > "$dir/spotlane.cfg" << CFG
 security = "none";
@@ -113,7 +122,7 @@ ports: ( {
 	device = "${device:-net_af_packet0,iface=$node_if,framecnt=2048,blocksz=1048576,framesz=2048}";
 	ip = "$node_ip";
 } );
-stages: ( { module = "$stage"; } );
+stages: ( $(stage_list) );
 node: { name_prefix = "smoke"; drain_ms = 10000; };
 dataplane: {
 	lanes = $lanes;
@@ -178,6 +187,9 @@ show_logs() {
   done
 }
 
+# What else a test has to undo.
+on_end() { :; }
+
 smoke_end() {
   local status=$?
   trap - EXIT
@@ -189,6 +201,7 @@ smoke_end() {
     kill -KILL "$pid" 2> /dev/null
   done
   wait 2> /dev/null
+  on_end
   [[ -z $node_ns ]] || ip netns del "$node_ns" 2> /dev/null
   [[ -z $client_ns ]] || ip netns del "$client_ns" 2> /dev/null
   [[ -z $dir ]] || rm -rf "$dir"
@@ -210,6 +223,13 @@ smoke_begin() {
 }
 
 run_load() { in_client "$load" --address "$node_ip" --type "$stage_type" "$@"; }
+
+generation_of() { ctl -j spot find "$1" | jq -r '.ref.objectGeneration // empty'; }
+is_missing() { [[ $(ctl -j spot find "$1" | jq -r .ref) == null ]]; }
+# is_anew ID GENERATION: the Spot is there and of a larger generation.
+is_anew() { [[ $(generation_of "$1") -gt $2 ]]; }
+# is_new_life RID: the node serves, and under another RID.
+is_new_life() { is_serving && [[ $(node_field node) != "$1" ]]; }
 
 # field NAME FILE: the value of NAME=value in the last line of FILE that has it.
 field() { grep -o "\b$1=[0-9]*" "$2" | tail -n 1 | cut -d = -f 2; }

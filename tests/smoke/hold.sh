@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Ten thousand Spots whose handlers hold their turns, and a client that sends until credit stops it:
+# replies, beacons, ping, spotctl and messages to other Spots still pass. After the release every
+# message was heard, and the pools are at their base line.
+# timeout: 150
+# shellcheck source=tests/smoke/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+spots=10000
+stages=(hold.so room.so)
+smoke_begin
+start_node
+buffers=$(free_buffers)
+mkfifo "$dir/go"
+in_client "$build/tests/smoke/flood" "$node_ip" $spots < "$dir/go" > "$dir/flood.out" \
+  2> "$dir/flood.err" &
+flood_pid=$!
+exec 9> "$dir/go"
+must_wait_for 'the Spots' 60 grep -q "^created=$((spots + 17))\$" "$dir/flood.out"
+must_wait_for 'credit to stop the flood' 60 grep -q '^blocked' "$dir/flood.out"
+say "$(tail -n 1 "$dir/flood.out"); waiting: $(lane_counter messages_queued) queued," \
+  "$(lane_counter messages_running) running"
+[[ $(lane_counter messages_running) -ge $((spots / 2)) ]] || fail 'too few turns are held'
+in_client ping -q -c 5 -i 0.05 -W 2 "$node_ip" | grep -q ' 0% packet loss' || fail 'ping'
+ctl node show > /dev/null || fail 'spotctl'
+run_load --clients 1 --spots 20 --seconds 1 --quiet > "$dir/load.out" || fail 'other Spots'
+say "$(grep '^result' "$dir/load.out")"
+ctl spot send valve open > /dev/null || fail 'the valve'
+echo >&9
+wait "$flood_pid" || fail "flood: $(cat "$dir/flood.err" "$dir/flood.out")"
+say "$(tail -n 1 "$dir/flood.out")"
+must_wait_for 'buffers' 10 has_free_buffers "$buffers"
+check_conservation

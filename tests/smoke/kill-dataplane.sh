@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The dataplane is killed under load and started again: every client call ends once; the ids of the
+# dead life answer Unavailable until they are reclaimed; then GetOrCreate makes them anew with a
+# larger generation, each by one factory run.
+# timeout: 120
+# clauses: A-FAIL-3 A-FAIL-10
+# shellcheck source=tests/smoke/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+smoke_begin
+start_node
+run_load --clients 2 --spots 50 --seconds 0 --survivor --no-roll > "$dir/load.out" \
+  2> "$dir/load.err" &
+load_pid=$!
+must_wait_for 'load' 20 grep -q 'replies=' "$dir/load.out"
+rid=$(node_field node)
+before=$(ctl -j spot find room-7 | jq -r .ref.objectGeneration)
+
+kill -KILL "$dataplane_pid"
+wait_for 5 is_gone "$dataplane_pid"
+is_down() { [[ $(node_field dataplane) == down ]]; }
+must_wait_for 'control sees it' 10 is_down
+start_dataplane
+must_wait_for 'another life' 30 is_new_life "$rid"
+
+status=0
+ctl -j spot request room-7 roll > "$dir/out" 2>&1 || status=$?
+[[ $status == 1 ]] && grep -q Unavailable "$dir/out" || fail "room-7: $status $(cat "$dir/out")"
+status=0
+ctl -j spot get-or-create room-7 room > "$dir/out" 2>&1 || status=$?
+[[ $status == 1 ]] && grep -q Unavailable "$dir/out" || fail "create: $status $(cat "$dir/out")"
+ctl -j spot reclaim --node "$rid" > "$dir/out" || fail "reclaim: $(cat "$dir/out")"
+[[ $(jq .reclaimed "$dir/out") -ge 50 ]] || fail "reclaimed: $(cat "$dir/out")"
+must_wait_for 'rooms made anew by the clients' 40 is_anew room-7 "$before"
+kill -INT "$load_pid"
+wait "$load_pid" || fail "load: $(cat "$dir/load.err" "$dir/load.out")"
+grep '^result\|^calls' "$dir/load.out"
+[[ $(field open "$dir/load.out") == 0 ]] || fail 'calls that never ended'
+[[ $(field losses "$dir/load.out") -ge 2 ]] || fail 'the clients did not notice'
+check_conservation

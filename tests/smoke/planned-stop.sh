@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A planned stop, by command and by signal, ends what was accepted and frees every row at once.
+# timeout: 90
+# shellcheck source=tests/smoke/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+smoke_begin
+generation=0
+
+# round HOW...: starts the node, makes rooms, talks, and stops the node with a command.
+round() {
+  start_node
+  [[ $(ctl -j spot get-or-create room-1 room | jq -r .state) == Created ]] ||
+    fail 'room-1 is not free'
+  local now
+  now=$(ctl -j spot find room-1 | jq -r .ref.objectGeneration)
+  [[ $now -gt $generation ]] || fail "generation $now after $generation"
+  generation=$now
+  run_load --clients 2 --spots 20 --seconds 0 --survivor --no-roll > "$dir/load.out" 2> /dev/null &
+  load_pid=$!
+  must_wait_for 'load' 20 grep -q 'replies=' "$dir/load.out"
+  "$@"
+  must_wait_for 'control ends' 20 is_gone "$control_pid"
+  must_wait_for 'the dataplane ends' 20 is_gone "$dataplane_pid"
+  kill -INT "$load_pid"
+  wait "$load_pid" || fail 'a client call did not end'
+}
+term() { kill -TERM "$1"; }
+by_command() { ctl node shutdown > /dev/null; }
+round by_command
+say 'SIGTERM to control'
+by_term() { term "$control_pid"; }
+round by_term
+say 'SIGTERM to the dataplane'
+by_term() { term "$dataplane_pid"; }
+round by_term
+round by_command

@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# spotctl against live daemons: every command once in text and in JSON, and each exit status.
+# timeout: 60
+# shellcheck source=tests/smoke/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+smoke_begin
+# status WANT ARGUMENTS...: spotctl ends with WANT; what it printed is in $dir/out.
+status() {
+  local want=$1 got=0
+  shift
+  ctl "$@" > "$dir/out" 2>&1 || got=$?
+  [[ $got == "$want" ]] || fail "spotctl $*: exit $got, not $want: $(cat "$dir/out")"
+}
+status 3 node show
+status 2 node dance
+status 2 --no-such-option
+start_node
+status 0 node show
+status 0 -j node show
+[[ $(jq -r .state "$dir/out") == Serving ]] || fail 'state'
+status 0 -j spot get-or-create lobby room
+[[ $(jq -r .state "$dir/out") == Created ]] || fail 'created'
+jq .ref "$dir/out" > "$dir/ref"
+status 0 -j spot get-or-create lobby room
+[[ $(jq -r .state "$dir/out") == Existing ]] || fail 'existing'
+status 1 spot get-or-create lobby counter
+status 1 -j spot create no-such-type
+status 0 -j spot find lobby
+[[ $(jq -c .ref "$dir/out") == $(jq -c . "$dir/ref") ]] || fail 'find'
+status 0 -j spot find nobody
+[[ $(jq -r .ref "$dir/out") == null ]] || fail 'found nobody'
+status 0 spot list
+grep -q lobby "$dir/out" || fail 'list'
+status 1 spot request nobody roll
+grep -q NotFound "$dir/out" || fail 'NotFound'
+status 1 spot request lobby no-such-packet
+status 0 -j spot request lobby roll
+status 1 -j spot send nobody say --payload x
+for view in drops lanes ports links; do
+  status 0 stats show $view
+  status 0 -j stats show $view
+  [[ $(jq -r .view "$dir/out") == "$view" ]] || fail "$view"
+done
+status 1 spot reclaim --node "$(node_field node)"
+status 0 -j spot close "$(cat "$dir/ref")"
+[[ $(jq .closed "$dir/out") == true ]] || fail 'closed'
+status 0 -j spot close "$(cat "$dir/ref")"
+[[ $(jq .closed "$dir/out") == false ]] || fail 'closed twice'
+status 1 spot request lobby roll
+kill -STOP "$control_pid"
+status 4 -t 1 node show
+kill -CONT "$control_pid"
+check_conservation
+status 0 node shutdown
+must_wait_for 'control ends' 20 is_gone "$control_pid"
+must_wait_for 'the dataplane ends' 20 is_gone "$dataplane_pid"
+status 3 node show
