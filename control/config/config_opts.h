@@ -148,8 +148,8 @@
 	X("gateway", conf_port, gateway, IPV4, NULL, "", 0, 0, START, \
 	  "next hop outside the subnet; empty: none") \
 	X("mtu", conf_port, mtu, INT, NULL, "1500", 1280, 9216, START, "bytes of an IP packet") \
-	X("udp_base", conf_port, udp_base, INT, NULL, "4700", 1024, 65280, START, \
-	  "first of 256 UDP ports: base + lane, and base + 128 + lane")
+	X("udp_base", conf_port, udp_base, INT, NULL, "4700", 1024, 65279, START, \
+	  "first of 257 UDP ports: base + lane, base + 128 + lane, and base + 256")
 
 /* stages: a list of groups. */
 #define CONF_STAGE_OPTIONS(X) \
