@@ -154,7 +154,8 @@ static int make_lanes(struct agent *a, char *err, size_t n)
 		a->lane[i] = lane_create(&a->sh, i, &a->lane_conf);
 		if (!a->lane[i]) {
 			snprintf(err, n,
-				 "lane %u: %s: lower limits.spots_per_lane, limits.records_per_lane or "
+				 "lane %u: %s: lower limits.spots_per_lane, "
+				 "limits.records_per_lane or "
 				 "dataplane.lane_memory_mb",
 				 i, strerror(errno));
 			return -errno;
