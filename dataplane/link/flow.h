@@ -98,7 +98,6 @@ struct flow_rx_result {
 struct flow_stats {
 	uint64_t packets_tx, packets_rx, bytes_tx;
 	uint64_t retransmitted; /* packets sent again */
-	uint64_t lost_late;	/* of them, acknowledged after all */
 	uint64_t probes;	/* timeouts that sent something again */
 	uint64_t messages_tx, messages_rx, messages_acked;
 	uint64_t duplicates; /* packet numbers seen before */

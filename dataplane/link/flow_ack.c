@@ -142,8 +142,6 @@ static bool ack_one(struct flow *f, struct flow_away *t, struct flow_sent *s)
 	unsigned was = s->state;
 
 	s->state = SENT_ACKED;
-	if (was == SENT_RESENT)
-		f->stats.lost_late++;
 	if (was >= SENT_RESENT)
 		return false;
 	if (was == SENT_FLIGHT)

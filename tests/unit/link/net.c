@@ -207,6 +207,7 @@ static void check_message(struct net *n, int at, const struct flow_msg *m)
 	struct net_end *e = &n->end[at];
 	const struct net_load *l = &n->end[!at].load;
 	uint64_t number = e->received[m->cls]++;
+	uint32_t wrong = 0;
 
 	if (number >= l->total[m->cls])
 		fault(n, "a message too many", m->cls, number);
@@ -214,9 +215,10 @@ static void check_message(struct net *n, int at, const struct flow_msg *m)
 		fault(n, "wrong message or length", number, m->len);
 	if (m->charge != wire_charge(m->len))
 		fault(n, "wrong charge", m->charge, m->len);
-	for (uint32_t i = 0; i < m->len && !n->fault[0]; i++)
-		if (m->data[i] != pattern(number, i, !at, m->cls))
-			fault(n, "wrong byte", number, i);
+	for (uint32_t i = 0; i < m->len; i++)
+		wrong += m->data[i] != pattern(number, i, !at, m->cls);
+	if (wrong)
+		fault(n, "wrong bytes", number, wrong);
 	e->bytes[m->cls] += m->len;
 	e->last_delivery = n->now;
 	if (m->is_mem)
