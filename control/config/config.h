@@ -51,7 +51,8 @@ struct conf_port {
 	uint32_t gateway; /* IPv4, host byte order; 0 = none */
 	uint8_t prefix_len;
 	uint16_t mtu;	   /* bytes of IP packet */
-	uint16_t udp_base; /* first of 257 UDP ports: application class + lane, infra + 128 + lane, agent + 256 */
+	uint16_t udp_base; /* first of 257 UDP ports: application class + lane, infra + 128 + lane,
+			      agent + 256 */
 };
 
 struct conf_stage {

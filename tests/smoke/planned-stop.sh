@@ -30,9 +30,9 @@ term() { kill -TERM "$1"; }
 by_command() { ctl node shutdown > /dev/null; }
 round by_command
 say 'SIGTERM to control'
-by_term() { term "$control_pid"; }
-round by_term
+by_term_of_control() { term "$control_pid"; }
+round by_term_of_control
 say 'SIGTERM to the dataplane'
-by_term() { term "$dataplane_pid"; }
-round by_term
+by_term_of_dataplane() { term "$dataplane_pid"; }
+round by_term_of_dataplane
 round by_command
