@@ -23,6 +23,19 @@ static void on_signal(int sig)
 	signalled = sig;
 }
 
+static void random_bytes(void *ctx, void *out, size_t bytes)
+{
+	(void)ctx;
+	while (bytes > 0) {
+		ssize_t n = getrandom(out, bytes, 0);
+
+		if (n <= 0)
+			continue;
+		out = (uint8_t *)out + n;
+		bytes -= (size_t)n;
+	}
+}
+
 static void usage(FILE *f)
 {
 	fprintf(f, "usage: spotlane-dataplane [-d DIR] [-l LEVEL] [-V] [-h]\n"
@@ -94,11 +107,13 @@ int main(int argc, char **argv)
 		return rc;
 	handle_signals();
 	a = calloc(1, sizeof(*a));
-	if (!a || getrandom(&a->epoch, sizeof(a->epoch), 0) != sizeof(a->epoch)) {
+	if (!a) {
 		fprintf(stderr, "spotlane-dataplane: out of memory\n");
 		return EXIT_ENVIRONMENT;
 	}
+	random_bytes(NULL, &a->epoch, sizeof(a->epoch));
 	a->epoch |= 1; /* not zero */
+	a->random = random_bytes;
 	a->stats_fd = -1;
 	a->dir = dir;
 	TAILQ_INIT(&a->staged);

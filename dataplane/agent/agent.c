@@ -184,7 +184,7 @@ static void tick(struct agent *a)
 		}
 }
 
-static unsigned running_pass(struct agent *a)
+unsigned agent_pass(struct agent *a)
 {
 	unsigned work = 0;
 
@@ -230,7 +230,7 @@ int agent_run(struct agent *a, const volatile int *signalled)
 		a->now = clock_boot_ns();
 		work = sock_poll(a->sock);
 		if (a->is_running)
-			work += running_pass(a);
+			work += agent_pass(a);
 		if (*signalled && !a->is_asked)
 			agent_ask_shutdown(a, "signal");
 		if (work == 0 && !a->is_stopping)

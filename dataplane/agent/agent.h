@@ -88,6 +88,9 @@ struct agent {
 	bool is_asked; /* SHUTDOWN_REQ was sent */
 	int exit_code;
 	uint64_t now; /* CLOCK_BOOTTIME ns, of this pass */
+	/* of cryptographic quality, but in a simulator; cannot fail */
+	void (*random)(void *ctx, void *out, size_t bytes);
+	void *random_ctx;
 	uint64_t next_tick;
 
 	struct runcfg cfg;
@@ -130,6 +133,8 @@ struct agent {
 };
 
 /* agent.c */
+/* One pass while lanes run, at a->now; returns the work it found. */
+unsigned agent_pass(struct agent *a);
 int agent_run(struct agent *a, const volatile int *signalled);
 void agent_send(struct agent *a, struct agent_command *cmd);
 struct agent_command *agent_command_new(struct agent *a, unsigned lane, enum lane_verb verb,
@@ -141,6 +146,10 @@ unsigned agent_take_ring(struct agent *a, unsigned lane);
 /* start.c: 0, or -errno, the sentence and the exit code. */
 int agent_start(struct agent *a, char *err, size_t n);
 void agent_stop(struct agent *a);
+/* The part of it that needs no EAL, for a simulator that has ports, pool and stages already and
+ * steps the lanes itself. */
+int agent_start_rooms(struct agent *a, char *err, size_t n);
+void agent_stop_rooms(struct agent *a);
 
 /* control.c */
 void agent_on_peer(void *ctx, bool connected);

@@ -11,7 +11,6 @@
 #include <rte_mbuf.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 static void count(uint64_t *counter)
 {
@@ -67,8 +66,7 @@ int agent_net_start(struct agent *a, char *err, size_t n)
 	for (unsigned i = 0; i < a->sh.n_ports; i++) {
 		struct neigh_ops ops = {&a->port[i], send_probe, send_waiting};
 
-		if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret))
-			return -errno;
+		a->random(a->random_ctx, &secret, sizeof(secret));
 		a->port[i].agent = a;
 		a->port[i].index = i;
 		a->port[i].neigh = neigh_create(AGENT_NEIGHBOURS, &times, &ops, secret);

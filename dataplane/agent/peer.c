@@ -8,24 +8,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
-
-static void random_bytes(void *host, void *out, size_t bytes)
-{
-	(void)host;
-	while (bytes > 0) {
-		ssize_t n = getrandom(out, bytes, 0);
-
-		if (n <= 0)
-			continue;
-		out = (uint8_t *)out + n;
-		bytes -= (size_t)n;
-	}
-}
 
 int agent_identify(struct agent *a, char *err, size_t n)
 {
-	struct assoc_env env = {a, random_bytes};
+	struct assoc_env env = {a->random_ctx, a->random};
 	struct assoc_params p;
 	struct flow_params fp;
 	size_t bytes;

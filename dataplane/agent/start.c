@@ -17,7 +17,6 @@
 #include <rte_mempool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 static int load_stages(struct agent *a, char *err, size_t n)
@@ -104,7 +103,7 @@ static int open_ports(struct agent *a, char *err)
 
 static int make_segment(struct agent *a, char *err, size_t n)
 {
-	a->sh.stats = segment_create(a->cfg.c.lanes, a->cfg.n_ports, a->epoch, rte_get_tsc_hz(),
+	a->sh.stats = segment_create(a->cfg.c.lanes, a->cfg.n_ports, a->epoch, a->sh.tsc_hz,
 				     &a->stats_fd);
 	if (!a->sh.stats) {
 		snprintf(err, n, "statistics segment: %s", strerror(errno));
@@ -138,6 +137,7 @@ static void lane_numbers(struct agent *a)
 		.message_max = c->message_max,
 		.request_ms = c->request_timeout_ms,
 		.clock_hz = a->sh.tsc_hz,
+		.fake_clock = a->sh.fake_ns,
 	};
 	a->lane_conf.flows_max = c->associations;
 }
@@ -145,8 +145,7 @@ static void lane_numbers(struct agent *a)
 static int make_lanes(struct agent *a, char *err, size_t n)
 {
 	lane_numbers(a);
-	if (getrandom(a->lane_conf.spot.secret, sizeof(a->lane_conf.spot.secret), 0) < 0)
-		return -errno;
+	a->random(a->random_ctx, a->lane_conf.spot.secret, sizeof(a->lane_conf.spot.secret));
 	for (unsigned i = 0; i < a->sh.lanes; i++) {
 		struct spot_conf plan = a->lane_conf.spot;
 
@@ -189,7 +188,6 @@ static int make_shared(struct agent *a, char *err, size_t n)
 	a->sh.n_ports = a->cfg.n_ports;
 	a->sh.associations = c->associations;
 	a->sh.nap_us_max = c->idle_nap_us < IDLE_NAP_MAX_US ? c->idle_nap_us : IDLE_NAP_MAX_US;
-	a->sh.tsc_hz = rte_get_tsc_hz();
 	atomic_init(&a->sh.credit[WIRE_INFRA], c->credit_pool / 8);
 	atomic_init(&a->sh.credit[WIRE_APP], c->credit_pool - c->credit_pool / 8);
 	a->sh.credit_tight = c->credit_pool / 8;
@@ -205,6 +203,19 @@ static int make_shared(struct agent *a, char *err, size_t n)
 	return 0;
 }
 
+int agent_start_rooms(struct agent *a, char *err, size_t n)
+{
+	int rc = make_segment(a, err, n);
+
+	if (!rc)
+		rc = make_shared(a, err, n);
+	if (!rc)
+		rc = make_lanes(a, err, n);
+	if (!rc)
+		rc = agent_net_start(a, err, n);
+	return rc;
+}
+
 int agent_start(struct agent *a, char *err, size_t n)
 {
 	int rc = load_stages(a, err, n);
@@ -215,14 +226,9 @@ int agent_start(struct agent *a, char *err, size_t n)
 		rc = make_pool(a, err, n);
 	if (!rc)
 		rc = open_ports(a, err);
+	a->sh.tsc_hz = rte_get_tsc_hz();
 	if (!rc)
-		rc = make_segment(a, err, n);
-	if (!rc)
-		rc = make_shared(a, err, n);
-	if (!rc)
-		rc = make_lanes(a, err, n);
-	if (!rc)
-		rc = agent_net_start(a, err, n);
+		rc = agent_start_rooms(a, err, n);
 	if (!rc)
 		rc = launch(a, err, n);
 	if (rc)
@@ -289,6 +295,21 @@ static void free_rest(struct agent *a)
 	free(a->peer);
 }
 
+void agent_stop_rooms(struct agent *a)
+{
+	if (a->sh.hop.ring)
+		empty_rings(a);
+	free_rest(a);
+	agent_net_stop(a);
+	for (unsigned i = 0; i < a->sh.lanes; i++)
+		lane_destroy(a->lane[i]);
+	tx_net_destroy(a->sh.tx_net);
+	hop_fini(&a->sh.hop);
+	segment_destroy(a->sh.stats);
+	if (a->stats_fd >= 0)
+		close(a->stats_fd);
+}
+
 void agent_stop(struct agent *a)
 {
 	if (a->is_running) {
@@ -300,21 +321,11 @@ void agent_stop(struct agent *a)
 		}
 		tx_fini(&a->tx);
 	}
-	if (a->sh.hop.ring)
-		empty_rings(a);
-	free_rest(a);
-	agent_net_stop(a);
-	for (unsigned i = 0; i < a->sh.lanes; i++)
-		lane_destroy(a->lane[i]);
-	tx_net_destroy(a->sh.tx_net);
+	agent_stop_rooms(a);
 	for (unsigned i = 0; i < a->cfg.n_ports; i++) {
 		port_stop(&a->ports[i]);
 		port_close(&a->ports[i]);
 	}
-	hop_fini(&a->sh.hop);
-	segment_destroy(a->sh.stats);
-	if (a->stats_fd >= 0)
-		close(a->stats_fd);
 	pool_destroy(a->sh.pool);
 	stage_set_free(a->stages);
 	eal_stop();
