@@ -9,25 +9,25 @@
 
 #define BURST 32u
 
-enum spl_message_fail spot_enqueue(struct spot_lane *l, struct spot *s, struct spot_rec *r,
-				   uint64_t now)
+static inline enum spl_message_fail enqueue(struct spot_lane *l, struct spot *s, struct spot_rec *r,
+					    uint64_t now)
 {
-	const struct spot_stage *stage = s->stage;
-	uint32_t max = stage->queue_count ? stage->queue_count : l->conf.queue_count;
-	uint64_t max_bytes = stage->queue_bytes ? stage->queue_bytes : l->conf.queue_bytes;
+	const struct spot_kind *kind = &l->kinds[s->stage];
 	uint64_t cost = (uint64_t)r->payload_bytes + r->metadata_bytes + SPOT_RECORD_COST;
 	uint32_t i = spot_rec_index(l, r);
 
-	if (l->sealed)
+	if (__builtin_expect(l->sealed, 0))
 		return SPL_FAIL_SHUTDOWN;
-	if (now >= l->lease)
+	if (__builtin_expect(now >= l->lease, 0))
 		return SPL_FAIL_FENCED;
-	if (s->gate.state != SPOT_S_READY)
+	if (__builtin_expect(s->gate.state != SPOT_S_READY, 0))
 		return SPL_FAIL_NOT_READY;
-	if (s->app.count >= max || s->app.bytes + cost > max_bytes)
+	if (__builtin_expect(s->app.count >= kind->queue_count ||
+				     s->app.bytes + cost > kind->queue_bytes,
+			     0))
 		return SPL_FAIL_QUEUE_FULL;
 	s->app.count++;
-	s->app.bytes += cost;
+	s->app.bytes += (uint32_t)cost;
 	r->cost = (uint32_t)cost;
 	r->flags = REC_F_WAITS;
 	r->ticket = ++l->ticket;
@@ -41,9 +41,15 @@ enum spl_message_fail spot_enqueue(struct spot_lane *l, struct spot *s, struct s
 		s->app.head = i;
 	s->app.tail = i;
 	/* While a turn of it is suspended its queue only grows: the end of the turn looks again. */
-	if (!s->gate.running)
+	if (!(s->gate.flags & SPOT_F_HELD))
 		spot_ready_add(l, s);
 	return SPL_FAIL_COUNT;
+}
+
+enum spl_message_fail spot_enqueue(struct spot_lane *l, struct spot *s, struct spot_rec *r,
+				   uint64_t now)
+{
+	return enqueue(l, s, r, now);
 }
 
 /* The kind of the error reply, by origin (S-ERR-3, S-ADDR-6). */
@@ -95,10 +101,7 @@ static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsig
 	}
 	for (unsigned i = 0; i < n; i++) {
 		guess[i] = table_guess(&l->table, hash[i]);
-		if (guess[i]) {
-			__builtin_prefetch(guess[i], 1);
-			__builtin_prefetch(guess[i] + 1, 1);
-		}
+		__builtin_prefetch(guess[i], 1); /* harmless when there is none */
 	}
 	for (unsigned i = 0; i < n; i++) {
 		struct spot_rec *r = recs[i];
@@ -110,7 +113,7 @@ static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsig
 		if (r->kind != SPL_MSG_SPOT_SEND && r->kind != SPL_MSG_SPOT_REQUEST)
 			why = SPL_FAIL_UNKNOWN_KIND;
 		else if (s)
-			why = spot_enqueue(l, s, r, now);
+			why = enqueue(l, s, r, now);
 		else if (l->sealed)
 			why = SPL_FAIL_SHUTDOWN;
 		if (why == SPL_FAIL_COUNT)

@@ -86,7 +86,7 @@ void spot_call_end(struct spot_lane *l, struct spot_call *c, uint8_t kind)
 	}
 	wheel_del(&l->wheel, i);
 	l->calls_open--;
-	if (s->gate.running == c->rec && r->epoch == c->epoch && r->waited == i) {
+	if (s->gate.flags & SPOT_F_HELD && r->epoch == c->epoch && r->waited == i) {
 		s->gate.flags |= SPOT_F_RESUME;
 		spot_ready_add(l, s);
 	}

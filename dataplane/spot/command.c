@@ -130,7 +130,7 @@ static void life_push(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 	cold->life_count++;
 	cold->life_bytes += r->cost;
 	s->gate.flags |= SPOT_F_LIFE;
-	if (!s->gate.running)
+	if (!(s->gate.flags & SPOT_F_HELD))
 		spot_ready_add(l, s);
 }
 
@@ -245,7 +245,7 @@ bool spot_end(struct spot_lane *l, struct spot *s)
 	struct spot_answer a = {
 		.key = s->key,
 		.object_generation = cold->object_generation,
-		.stage = s->stage,
+		.stage = spot_stage_of(l, s),
 		.id_len = cold->id_len,
 	};
 	uint32_t op = cold->op;
@@ -273,9 +273,9 @@ static void end_wait(struct spot_lane *l, struct spot *s, uint8_t kind)
 {
 	struct spot_call *c;
 
-	if (!s->gate.running)
+	if (!(s->gate.flags & SPOT_F_HELD))
 		return;
-	c = &l->calls[l->recs[s->gate.running].waited];
+	c = &l->calls[l->recs[spot_cold_of(s)->running].waited];
 	if (c->state == CALL_OPEN)
 		spot_call_end(l, c, kind);
 }
@@ -319,6 +319,16 @@ static uint8_t prepare_refusal(const struct spot_lane *l, const struct spot_prep
 	return SPL_OK;
 }
 
+static void add_kind(struct spot_lane *l, const struct spot_stage *stage)
+{
+	struct spot_kind *k = &l->kinds[stage->index];
+	uint64_t bytes = stage->queue_bytes ? stage->queue_bytes : l->conf.queue_bytes;
+
+	k->stage = stage;
+	k->queue_count = stage->queue_count ? stage->queue_count : l->conf.queue_count;
+	k->queue_bytes = bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
+}
+
 static struct spot *make(struct spot_lane *l, const struct spot_prepare *p)
 {
 	unsigned class = slab_class_of(spot_object_bytes(p->stage, p->id_len));
@@ -329,7 +339,9 @@ static struct spot *make(struct spot_lane *l, const struct spot_prepare *p)
 		return NULL;
 	memset(s, 0, spot_object_bytes(p->stage, 0));
 	s->key = p->key;
-	s->stage = p->stage;
+	s->stage = p->stage->index;
+	s->cold_at = (uint16_t)spot_cold_units(p->stage);
+	add_kind(l, p->stage);
 	s->gate.size_class = (uint8_t) class;
 	s->gate.state = SPOT_S_CREATING;
 	cold = spot_cold_of(s);

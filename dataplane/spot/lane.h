@@ -29,13 +29,20 @@
 #define REC_F_WAITS	0x01u /* in an application queue: its bytes may be moved */
 #define REC_F_REPLIED	0x02u
 
-/* The turn that runs now. */
+/* The turn that runs now, and until the next reading of the clock the last one. */
 struct spot_turn {
-	struct spot *spot; /* NULL: none */
+	struct spot *spot;
 	struct spot_rec *rec;
-	uint64_t epoch; /* the value of the handler's `struct spl_turn *`, so that none is ever
-			   reused */
-	uint64_t start;
+	uint64_t epoch; /* the handler's `struct spl_turn *`; 0 = no turn runs. Never reused */
+	uint64_t start; /* 0 = its length was noted */
+	const struct spot_stage *stage;
+	const char *what; /* packet name or callback, for the longest turn */
+};
+
+/* A stage in this lane, with its limits resolved. */
+struct spot_kind {
+	const struct spot_stage *stage;
+	uint32_t queue_count, queue_bytes;
 };
 
 struct spot_lane {
@@ -52,6 +59,9 @@ struct spot_lane {
 	uint64_t ticket, epoch;
 	uint64_t budget; /* cycles of an owner's visit */
 	struct spot_turn turn;
+	struct {
+		uint64_t turns, finished, popped;
+	} tally; /* of this spot_run(), for the counters */
 	struct spot_clock clock;
 	uint64_t *counters, *fails;
 	struct spot_env env;
@@ -60,8 +70,7 @@ struct spot_lane {
 	struct spot_done done[SPOT_DONE_MAX];
 
 	uint64_t longest;
-	const char *longest_type, *longest_what, *last_type, *last_what;
-	uint64_t last_start; /* of the turn whose length the next reading tells; 0 = none */
+	const char *longest_type, *longest_what;
 
 	struct spot_call *calls; /* calls[0] is not used; commands follow the calls */
 	uint32_t call_free, op_free, calls_open, calls_held, ops_open;
@@ -69,6 +78,7 @@ struct spot_lane {
 	uint64_t call_serial;
 	uint32_t copy_at;
 	uint32_t suspended;
+	struct spot_kind kinds[SPL_STAGES_MAX]; /* by index, filled when the first Spot comes */
 	struct lanemem mem;
 	uint64_t mem_own; /* blocks of it that this room holds */
 	struct wheel wheel;
@@ -100,6 +110,12 @@ static inline uint32_t spot_index(const struct spot_lane *l, const struct spot *
 static inline struct spot *spot_at(const struct spot_lane *l, uint32_t index)
 {
 	return slab_at(&l->slab, index);
+}
+
+static inline const struct spot_stage *spot_stage_of(const struct spot_lane *l,
+						     const struct spot *s)
+{
+	return l->kinds[s->stage].stage;
 }
 
 static inline void spot_rec_free(struct spot_lane *l, struct spot_rec *r)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lane file: one Spot in memory. Inside the room only.
  *
- *	[ struct spot, 64 bytes ][ state, rounded to 16 ][ struct spot_cold and the id ]
+ *	[ struct spot, 48 bytes ][ state ][ struct spot_cold and the id ]
  *
- * The first line holds all that admission and an ordinary turn touch; the state follows, so that
- * the pair is fetched together; what creation, closing and suspension need comes last. An object
- * is named by its index, its offset in the region in units of 64 bytes plus one; 0 is none.
+ * An object begins on a cache line. Its first line holds all that admission and an ordinary turn
+ * touch, and the first 16 bytes of the stage's state; what creation, closing and suspension need
+ * comes after the state. An object is named by its index, its offset in the region in units of 64
+ * bytes plus one; 0 is none.
  *
  * Queue and gate are apart (S-GATE-1): a Spot has one of each; an Actor will have a queue of its
  * own and share a gate or have one.
@@ -32,41 +33,46 @@ enum spot_state {
 #define SPOT_F_LIFE   0x08u /* the lifecycle queue is not empty */
 #define SPOT_F_ARMED  0x10u /* asked to be closed; the agent does not know yet */
 #define SPOT_F_FORCED 0x20u /* its time is up: waits end, nothing queued starts */
-#define SPOT_F_CLOSED 0x40u /* on_closing has run or was skipped */
+#define SPOT_F_HELD   0x40u /* a suspended turn holds the gate (S-TURN-4) */
+
+/* Something beyond the application queue is to be looked at. */
+#define SPOT_F_SLOW   (SPOT_F_LIFE | SPOT_F_ARMED | SPOT_F_HELD)
 
 /* Bounded on two axes; running records count until their terminal (S-LIM-1,3). */
 struct spot_queue {
-	uint32_t head, tail; /* records that wait, in order of acceptance; 0 = none */
+	uint32_t head, tail; /* records that wait, in order of acceptance; head 0 = none */
 	uint32_t count;	     /* waiting and running */
-	uint32_t spare;
-	uint64_t bytes; /* cost of both */
+	uint32_t bytes;	     /* cost of both */
 };
 
+/* The right to run callbacks (S-GATE-2). */
 struct spot_gate {
 	uint32_t ready_next;
-	uint32_t running; /* record of the suspended turn, 0 = free (S-GATE-2, S-TURN-4) */
-	uint8_t flags;	  /* SPOT_F_* */
-	uint8_t streak;	  /* lifecycle turns in a row */
-	uint8_t state;	  /* enum spot_state: the one word that admission looks at */
+	uint8_t flags;	/* SPOT_F_* */
+	uint8_t streak; /* lifecycle turns in a row */
+	uint8_t state;	/* enum spot_state: the one word that admission looks at */
 	uint8_t size_class;
 };
 
 struct spot {
 	struct spl_key key;
 	struct spot_gate gate;
-	uint32_t chain; /* next Spot of an overfull table bucket */
+	uint32_t chain;	  /* next Spot of an overfull table bucket */
+	uint16_t stage;	  /* index */
+	uint16_t cold_at; /* offset of its struct spot_cold, in units of 32 bytes */
 	struct spot_queue app;
-	const struct spot_stage *stage;
-} __attribute__((aligned(64)));
+	uint8_t mem[] __attribute__((aligned(16))); /* the stage's state */
+};
 
-_Static_assert(sizeof(struct spot) == 64, "the hot part of a Spot is one cache line");
+_Static_assert(sizeof(struct spot) == 48, "16 bytes of state fit into the first cache line");
 
 struct spot_cold {
 	uint64_t object_generation;
 	uint32_t life_head, life_tail;
 	uint32_t life_count;
 	uint32_t life_bytes;
-	uint32_t op; /* open commands on it, a list */
+	uint32_t op;	  /* open commands on it, a list */
+	uint32_t running; /* record of the suspended turn */
 	uint8_t reason;
 	uint8_t id_len; /* with id[] this is a struct spl_name */
 	char id[];
@@ -77,12 +83,18 @@ _Static_assert(offsetof(struct spot_cold, id) == offsetof(struct spot_cold, id_l
 
 static inline void *spot_state_of(struct spot *s)
 {
-	return s + 1;
+	return s->mem;
+}
+
+/* Where the cold part of a Spot of `stage` begins, in units of 32 bytes. */
+static inline uint32_t spot_cold_units(const struct spot_stage *stage)
+{
+	return (uint32_t)(sizeof(struct spot) + stage->state_bytes + 31) / 32;
 }
 
 static inline struct spot_cold *spot_cold_of(struct spot *s)
 {
-	return (struct spot_cold *)((uint8_t *)(s + 1) + s->stage->state_bytes);
+	return (struct spot_cold *)(void *)((uint8_t *)s + s->cold_at * 32u);
 }
 
 /* The id; only its `len` bytes are there. */
@@ -94,8 +106,7 @@ static inline const struct spl_name *spot_name_of(const struct spot_cold *cold)
 /* Bytes of a Spot of `stage` whose id has `id_len` bytes. */
 static inline uint32_t spot_object_bytes(const struct spot_stage *stage, uint8_t id_len)
 {
-	return (uint32_t)(sizeof(struct spot) + stage->state_bytes +
-			  offsetof(struct spot_cold, id) + id_len);
+	return spot_cold_units(stage) * 32u + (uint32_t)offsetof(struct spot_cold, id) + id_len;
 }
 
 #endif

@@ -167,7 +167,7 @@ static void show(const struct spot_lane *l, uint32_t index,
 	struct spot_item item = {
 		.key = s->key,
 		.id = spot_name_of(cold),
-		.stage = s->stage,
+		.stage = spot_stage_of(l, s),
 		.object_generation = cold->object_generation,
 		.queued = s->app.count,
 		.ready = s->gate.state == SPOT_S_READY,

@@ -17,26 +17,29 @@ enum step {
 	STEP_GONE,    /* the Spot is no more */
 };
 
-static void note_length(struct spot_lane *l, uint64_t t)
+/* The reading `t` ends the turn before: was it the longest? */
+static inline void note_length(struct spot_lane *l, uint64_t t)
 {
-	if (l->last_start && t - l->last_start > l->longest) {
-		l->longest = t - l->last_start;
-		l->longest_type = l->last_type;
-		l->longest_what = l->last_what;
-		__atomic_store_n(&l->counters[SPL_C_TURN_CYCLES_MAX], l->longest, __ATOMIC_RELAXED);
+	uint64_t took = t - l->turn.start;
+
+	if (__builtin_expect(took > l->longest && l->turn.start, 0)) {
+		l->longest = took;
+		l->longest_type = l->turn.stage->desc->type;
+		l->longest_what = l->turn.what;
+		__atomic_store_n(&l->counters[SPL_C_TURN_CYCLES_MAX], took, __ATOMIC_RELAXED);
 	}
-	l->last_start = 0;
+	l->turn.start = 0;
 }
 
-static void turn_begin(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint64_t t,
-		       const char *what)
+static inline void turn_begin(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint64_t t,
+			      const struct spot_stage *stage, const char *what)
 {
 	l->turn.spot = s;
 	l->turn.rec = r;
 	l->turn.epoch = r->epoch;
-	l->last_start = t;
-	l->last_type = s->stage->desc->type;
-	l->last_what = what;
+	l->turn.start = t;
+	l->turn.stage = stage;
+	l->turn.what = what;
 }
 
 /* The handler's name for its turn: a number that is never reused, not an address (S-TURN-8). */
@@ -61,7 +64,8 @@ static int run_continuation(struct spot_lane *l, struct spot *s, struct spot_rec
 
 static void suspend(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
-	s->gate.running = spot_rec_index(l, r);
+	s->gate.flags |= SPOT_F_HELD;
+	spot_cold_of(s)->running = spot_rec_index(l, r);
 	l->suspended++;
 	if (r->kind < REC_CREATE)
 		spot_count(l, SPL_C_MESSAGES_RUNNING, 1);
@@ -86,7 +90,7 @@ static void end_message(struct spot_lane *l, struct spot *s, struct spot_rec *r,
 	if (rc == SPL_DONE && r->kind == SPL_MSG_SPOT_REQUEST && !(r->flags & REC_F_REPLIED))
 		rc = SPL_FAIL(SPL_E_INTERNAL_FAILURE);
 	if (rc == SPL_DONE) {
-		spot_count(l, SPL_C_MESSAGES_FINISHED, 1);
+		l->tally.finished++;
 		spot_rec_end(l, r);
 	} else {
 		spot_fail(l, r, SPL_FAIL_HANDLER, (uint8_t)(rc & 0xff));
@@ -104,13 +108,13 @@ static enum step turn_end(struct spot_lane *l, struct spot *s, struct spot_rec *
 		} else if (l->calls[r->waited].state == CALL_ENDED) {
 			rc = run_continuation(l, s, r);
 		} else {
-			l->turn = (struct spot_turn){0};
+			l->turn.epoch = 0;
 			suspend(l, s, r);
 			return STEP_NOTHING;
 		}
 	}
 	rc = checked(r, rc);
-	l->turn = (struct spot_turn){0};
+	l->turn.epoch = 0;
 	if (r->calls)
 		spot_calls_drop(l, r);
 	if (r->kind >= REC_CREATE)
@@ -122,32 +126,31 @@ static enum step turn_end(struct spot_lane *l, struct spot *s, struct spot_rec *
 
 static enum step resume(struct spot_lane *l, struct spot *s, uint64_t t)
 {
-	struct spot_rec *r = &l->recs[s->gate.running];
+	struct spot_rec *r = &l->recs[spot_cold_of(s)->running];
+	const struct spot_stage *stage = spot_stage_of(l, s);
 	const struct spl_handler *h;
 
-	s->gate.flags &= (uint8_t)~SPOT_F_RESUME;
-	s->gate.running = 0;
+	s->gate.flags &= (uint8_t) ~(SPOT_F_RESUME | SPOT_F_HELD);
 	l->suspended--;
 	if (r->kind < REC_CREATE)
 		spot_count(l, SPL_C_MESSAGES_RUNNING, (uint64_t)-1);
-	h = r->kind < REC_CREATE ? spot_stage_find(s->stage, r->packet) : NULL;
-	turn_begin(l, s, r, t, h ? h->packet : "callback");
+	h = r->kind < REC_CREATE ? spot_stage_find(stage, r->packet) : NULL;
+	turn_begin(l, s, r, t, stage, h ? h->packet : "callback");
 	return turn_end(l, s, r, run_continuation(l, s, r));
 }
 
-/* Why the record may not start, SPL_FAIL_COUNT when it may; the handler and the error kind. */
-static enum spl_message_fail may_start(const struct spot_lane *l, const struct spot *s,
-				       const struct spot_rec *r, uint64_t t,
-				       const struct spl_handler **handler, uint8_t *kind)
+/* Why the record may not start, SPL_FAIL_COUNT when it may; `kind` for the error reply. */
+static inline enum spl_message_fail may_start(const struct spot_lane *l, const struct spot_rec *r,
+					      const struct spl_handler *h, uint64_t t,
+					      uint8_t *kind)
 {
-	const struct spl_handler *h = spot_stage_find(s->stage, r->packet);
 	unsigned takes = r->kind == SPL_MSG_SPOT_REQUEST ? SPL_TAKES_REQUEST : SPL_TAKES_SEND;
 
 	if (__builtin_expect(t >= l->lease, 0)) {
 		*kind = SPL_E_UNAVAILABLE;
 		return SPL_FAIL_FENCED;
 	}
-	if (__builtin_expect(r->deadline && t >= r->deadline, 0)) {
+	if (__builtin_expect(t >= r->deadline, 0) && r->deadline) {
 		*kind = SPL_E_DEADLINE_EXCEEDED;
 		return SPL_FAIL_EXPIRED;
 	}
@@ -155,66 +158,88 @@ static enum spl_message_fail may_start(const struct spot_lane *l, const struct s
 		*kind = SPL_E_NOT_FOUND;
 		return SPL_FAIL_NO_HANDLER;
 	}
-	*kind = SPL_E_PROTOCOL_ERROR;
-	if (__builtin_expect(r->content >= SPL_CONTENT_COUNT, 0))
+	if (__builtin_expect(r->content >= SPL_CONTENT_COUNT, 0)) {
+		*kind = SPL_E_PROTOCOL_ERROR;
 		return SPL_FAIL_CONTENT_TYPE;
-	*handler = h;
+	}
 	return SPL_FAIL_COUNT;
 }
 
-static void app_pop(struct spot *s, struct spot_rec *r)
+static inline void app_pop(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
-	s->app.head = r->next;
-	if (!s->app.head)
-		s->app.tail = 0;
-	r->flags &= (uint8_t)~REC_F_WAITS;
+	s->app.head = r->next; /* the tail is not looked at while there is no head */
+	r->flags = 0;
+	l->tally.popped++;
 }
 
-static enum step run_message(struct spot_lane *l, struct spot *s, uint64_t t)
+static int call_handler(struct spot_lane *l, struct spot *s, struct spot_rec *r,
+			const struct spl_handler *h)
 {
-	struct spot_rec *r = &l->recs[s->app.head];
-	bool request = r->kind == SPL_MSG_SPOT_REQUEST;
-	const struct spl_handler *h = NULL;
-	enum spl_message_fail why;
-	uint8_t kind;
-
-	if (request && l->permits == 0)
-		return STEP_LATER;
-	app_pop(s, r);
-	s->gate.streak = 0;
-	s->gate.flags &= (uint8_t)~SPOT_F_DEBT;
-	spot_count(l, SPL_C_MESSAGES_QUEUED, (uint64_t)-1);
-	why = may_start(l, s, r, t, &h, &kind);
-	if (__builtin_expect(why != SPL_FAIL_COUNT, 0)) {
-		s->app.count--;
-		s->app.bytes -= r->cost;
-		spot_fail(l, r, why, kind);
-		return STEP_RAN;
-	}
-	l->permits -= request;
-	if (__builtin_expect(l->pool_low && r->buf, 0) && spot_rec_move(l, r))
-		spot_count(l, SPL_C_LINK_COPIED_OUT, 1);
-	r->epoch = ++l->epoch;
-	turn_begin(l, s, r, t, h->packet);
-	spot_count(l, SPL_C_TURNS, 1);
 	struct spl_message msg = {
 		.packet = h->packet,
 		.payload = r->payload,
 		.payload_bytes = r->payload_bytes,
-		.metadata = r->metadata_bytes ? r->metadata : NULL,
+		.metadata = r->metadata,
 		.metadata_bytes = r->metadata_bytes,
 		.content = r->content,
-		.is_request = request,
+		.is_request = r->kind == SPL_MSG_SPOT_REQUEST,
 		.correlation = r->correlation,
 		.source = r->source,
 		.deadline_ns = r->deadline ? spot_to_ns(&l->clock, r->deadline) : 0,
 	};
-	return turn_end(l, s, r, h->fn(turn_handle(r), spot_state_of(s), &msg));
+
+	return h->fn(turn_handle(r), spot_state_of(s), &msg);
+}
+
+static __attribute__((noinline)) enum step not_started(struct spot_lane *l, struct spot *s,
+						       struct spot_rec *r,
+						       enum spl_message_fail why, uint8_t kind)
+{
+	s->app.count--;
+	s->app.bytes -= r->cost;
+	spot_fail(l, r, why, kind);
+	return STEP_RAN;
+}
+
+static inline enum step run_message(struct spot_lane *l, struct spot *s, uint64_t t)
+{
+	struct spot_rec *r = &l->recs[s->app.head];
+	const struct spot_stage *stage = spot_stage_of(l, s);
+	const struct spl_handler *h = spot_stage_find(stage, r->packet);
+	bool request = r->kind == SPL_MSG_SPOT_REQUEST;
+	enum spl_message_fail why;
+	uint8_t kind;
+	int rc;
+
+	if (__builtin_expect(request > l->permits, 0))
+		return STEP_LATER;
+	app_pop(l, s, r);
+	s->gate.streak = 0;
+	s->gate.flags &= (uint8_t)~SPOT_F_DEBT;
+	why = may_start(l, r, h, t, &kind);
+	if (__builtin_expect(why != SPL_FAIL_COUNT, 0))
+		return not_started(l, s, r, why, kind);
+	l->permits -= request;
+	if (__builtin_expect(l->pool_low && r->buf, 0) && spot_rec_move(l, r))
+		spot_count(l, SPL_C_LINK_COPIED_OUT, 1);
+	r->epoch = ++l->epoch;
+	turn_begin(l, s, r, t, stage, h->packet);
+	l->tally.turns++;
+	rc = call_handler(l, s, r, h);
+	/* The usual end: one way, nothing started. All else in turn_end(). */
+	if (__builtin_expect(rc != SPL_DONE || request || r->calls, 0))
+		return turn_end(l, s, r, rc);
+	l->turn.epoch = 0;
+	s->app.count--;
+	s->app.bytes -= r->cost;
+	l->tally.finished++;
+	spot_rec_end(l, r);
+	return STEP_RAN;
 }
 
 static int call_lifecycle(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
-	const struct spl_stage *d = s->stage->desc;
+	const struct spl_stage *d = spot_stage_of(l, s)->desc;
 	uint64_t deadline_ns = r->deadline ? spot_to_ns(&l->clock, r->deadline) : 0;
 	struct spl_message msg = {
 		.packet = "",
@@ -258,8 +283,8 @@ static enum step run_lifecycle(struct spot_lane *l, struct spot *s, uint64_t t)
 		return STEP_RAN;
 	}
 	r->epoch = ++l->epoch;
-	turn_begin(l, s, r, t, names[r->kind - REC_CREATE]);
-	spot_count(l, SPL_C_TURNS, 1);
+	turn_begin(l, s, r, t, spot_stage_of(l, s), names[r->kind - REC_CREATE]);
+	l->tally.turns++;
 	return turn_end(l, s, r, call_lifecycle(l, s, r));
 }
 
@@ -269,10 +294,9 @@ static void fail_head(struct spot_lane *l, struct spot *s)
 	struct spot_rec *r = &l->recs[s->app.head];
 	bool fenced = spot_cold_of(s)->reason == (uint8_t)SPOT_FENCED;
 
-	app_pop(s, r);
+	app_pop(l, s, r);
 	s->app.count--;
 	s->app.bytes -= r->cost;
-	spot_count(l, SPL_C_MESSAGES_QUEUED, (uint64_t)-1);
 	spot_fail(l, r, fenced ? SPL_FAIL_FENCED : SPL_FAIL_CLOSED, SPL_E_UNAVAILABLE);
 }
 
@@ -282,7 +306,7 @@ static enum step step_slow(struct spot_lane *l, struct spot *s, uint64_t t)
 	bool app = s->app.head != 0;
 	enum step later = STEP_NOTHING;
 
-	if (s->gate.running)
+	if (s->gate.flags & SPOT_F_HELD)
 		return s->gate.flags & SPOT_F_RESUME ? resume(l, s, t) : STEP_NOTHING;
 	if (s->gate.state == SPOT_S_ENDING)
 		return spot_end(l, s) ? STEP_GONE : STEP_NOTHING;
@@ -326,8 +350,9 @@ static unsigned visit(struct spot_lane *l, struct spot *s, unsigned max, uint64_
 			spot_ready_add(l, s);
 			return n;
 		}
-		if (s->gate.state == SPOT_S_READY && s->app.head && !s->gate.running &&
-		    !(s->gate.flags & (SPOT_F_LIFE | SPOT_F_ARMED)))
+		if (__builtin_expect(s->gate.state == SPOT_S_READY && s->app.head &&
+					     !(s->gate.flags & SPOT_F_SLOW),
+				     1))
 			step = run_message(l, s, t);
 		else
 			step = step_slow(l, s, t);
@@ -335,33 +360,41 @@ static unsigned visit(struct spot_lane *l, struct spot *s, unsigned max, uint64_
 			spot_ready_add(l, s);
 		if (step != STEP_RAN)
 			return n + 1;
-		if (!s->app.head && !(s->gate.flags & (SPOT_F_LIFE | SPOT_F_ARMED)) &&
-		    s->gate.state <= SPOT_S_READY)
+		if (!s->app.head && !(s->gate.flags & SPOT_F_SLOW) && s->gate.state <= SPOT_S_READY)
 			return n + 1;
 	}
+}
+
+/* Writes what the turns of a pass add up to. */
+static void tally_up(struct spot_lane *l)
+{
+	spot_count(l, SPL_C_TURNS, l->tally.turns);
+	spot_count(l, SPL_C_MESSAGES_FINISHED, l->tally.finished);
+	spot_count(l, SPL_C_MESSAGES_QUEUED, (uint64_t)0 - l->tally.popped);
+	l->tally.turns = 0;
+	l->tally.finished = 0;
+	l->tally.popped = 0;
 }
 
 unsigned spot_run(struct spot_lane *l, unsigned max_turns, uint64_t until)
 {
 	unsigned n = 0;
 
+	if (!l->ready_head)
+		return 0;
 	spot_lane_here = l;
 	while (l->ready_head && n < max_turns) {
 		struct spot *s = spot_ready_take(l);
 
-		if (l->ready_head) {
-			struct spot *next = spot_at(l, l->ready_head);
-
-			__builtin_prefetch(next, 1);
-			__builtin_prefetch(next + 1, 1);
-		}
+		if (l->ready_head)
+			__builtin_prefetch(spot_at(l, l->ready_head), 1);
 		n += visit(l, s, max_turns - n, until);
 		if (l->now >= until)
 			break;
 	}
-	if (n)
-		note_length(l, spot_now(&l->clock));
+	note_length(l, spot_now(&l->clock));
 	spot_lane_here = NULL;
+	tally_up(l);
 	spot_done_flush(l);
 	return n;
 }
