@@ -32,7 +32,7 @@ static bool hdr_is_clean(const uint8_t *p)
 	return kind >= SPL_PKT_BEACON || wire_load_u64(p + 16) == 0;
 }
 
-int wire_hdr_get(struct wire_hdr *h, const uint8_t *p, size_t len, enum spl_frame_drop *drop)
+int wire_hdr_get_any(struct wire_hdr *h, const uint8_t *p, size_t len, enum spl_frame_drop *drop)
 {
 	if (len < WIRE_HDR_BYTES) {
 		*drop = SPL_DROP_LINK_SHORT;

@@ -94,54 +94,50 @@ int wire_meta_next(const uint8_t *p, uint32_t len, uint32_t *pos, struct pack_by
 	return 1;
 }
 
-/* Offset of the entry with `key`, or `len`. At most 341 entries fit. */
-static uint32_t meta_find(const uint8_t *p, uint32_t len, struct pack_bytes key, uint32_t *end)
+/* Keys in byte order, the shorter first when one begins with the other. */
+static int key_order(struct pack_bytes a, struct pack_bytes b)
 {
-	struct pack_bytes k, v;
-	uint32_t at = 0, pos = 0;
+	int cmp = memcmp(a.p, b.p, a.len < b.len ? a.len : b.len);
 
-	while (wire_meta_next(p, len, &pos, &k, &v)) {
-		if (k.len == key.len && memcmp(k.p, key.p, k.len) == 0) {
-			*end = pos;
-			return at;
-		}
-		at = pos;
-	}
-	*end = len;
-	return len;
+	return cmp ? cmp : (int)a.len - (int)b.len;
 }
 
 int wire_meta_check(const uint8_t *p, uint32_t len)
 {
 	struct pack_reader r = {.p = p, .left = len};
-	struct pack_bytes key, value;
-	uint32_t end;
+	struct pack_bytes key, value, last = {"", 0};
 
 	if (len == 0 || len > SPL_METADATA_BYTES_MAX)
 		return -EBADMSG;
-	for (uint32_t at = 0; meta_entry(&r, &key, &value); at = len - (uint32_t)r.left)
-		if (!text_is_clean(key) || !text_is_clean(value) ||
-		    meta_find(p, at, key, &end) != at)
+	while (meta_entry(&r, &key, &value)) {
+		if (key_order(last, key) >= 0 || !text_is_clean(key) || !text_is_clean(value))
 			return -EBADMSG;
+		last = key;
+	}
 	return r.bad ? -EBADMSG : 0;
 }
 
 int wire_meta_set(uint8_t *p, uint32_t len, uint32_t cap, struct pack_bytes key,
 		  struct pack_bytes value)
 {
+	struct pack_bytes k, v;
 	struct pack_writer w;
-	uint32_t end, at, need;
+	uint32_t at = 0, end = 0, need, size = 3 + key.len + value.len;
 
 	if (key.len == 0 || key.len > 255 || !text_is_clean(key) || !text_is_clean(value))
 		return -EINVAL;
-	at = meta_find(p, len, key, &end);
 	if (value.len > SPL_METADATA_BYTES_MAX)
 		return -EMSGSIZE;
-	need = len - (end - at) + 3 + key.len + value.len;
+	/* `at` is where it goes, `end` where what follows begins: behind the value it replaces */
+	while (wire_meta_next(p, len, &end, &k, &v) && key_order(k, key) < 0)
+		at = end;
+	if (at == len || key_order(k, key) != 0)
+		end = at;
+	need = len - (end - at) + size;
 	if (need > cap || need > SPL_METADATA_BYTES_MAX)
 		return -EMSGSIZE;
-	memmove(p + at, p + end, len - end);
-	w = (struct pack_writer){.p = p, .len = len - (end - at), .cap = need};
+	memmove(p + at + size, p + end, len - end);
+	w = (struct pack_writer){.p = p, .len = at, .cap = need};
 	pack_put_text(&w, key);
 	wire_put_u16(&w, (uint16_t)value.len);
 	pack_put(&w, value.p, value.len);

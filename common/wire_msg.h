@@ -41,8 +41,9 @@ void wire_msg_put(uint8_t *p, const struct wire_msg *m);
  * walked: wire_meta_check() does that. */
 int wire_msg_get(struct wire_msg *m, const uint8_t *p, uint32_t len);
 
-/* Metadata: entries {key length u8, key, value length u16, value}; keys 1..255 bytes, all UTF-8
- * without NUL, no key twice, 1..SPL_METADATA_BYTES_MAX bytes in all (S-META-1). */
+/* Metadata: entries {key length u8, key, value length u16, value}; keys 1..255 bytes in strictly
+ * ascending byte order, keys and values UTF-8 without NUL, 1..SPL_METADATA_BYTES_MAX bytes in all
+ * (S-META-1). */
 
 /* 0, or -EBADMSG when the `len` bytes at `p` are no legal metadata (S-META-2). */
 int wire_meta_check(const uint8_t *p, uint32_t len);

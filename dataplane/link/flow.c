@@ -267,7 +267,15 @@ static void grow(struct flow *f, enum wire_class cls)
 	r->credit_due = true;
 }
 
-void flow_consumed(struct flow *f, enum wire_class cls, uint32_t charge)
+static void tell_when_half(struct flow_in *r, uint64_t reserved)
+{
+	if (r->limit - r->advertised >= reserved / 2)
+		r->credit_due = true;
+}
+
+/* More than the minimum is reserved, or the peer waits. */
+static __attribute__((noinline)) void consumed_more(struct flow *f, enum wire_class cls,
+						    uint32_t charge)
 {
 	struct flow_in *r = &f->in[cls];
 	uint64_t reserved = r->limit - r->consumed;
@@ -279,8 +287,7 @@ void flow_consumed(struct flow *f, enum wire_class cls, uint32_t charge)
 		f->env->credit_give(f->host, cls, charge);
 	} else {
 		r->limit += charge;
-		if (r->limit - r->advertised >= reserved / 2)
-			r->credit_due = true;
+		tell_when_half(r, reserved);
 	}
 	if (!was_short)
 		return;
@@ -288,6 +295,20 @@ void flow_consumed(struct flow *f, enum wire_class cls, uint32_t charge)
 		grow(f, cls);
 	else
 		r->credit_due = true;
+}
+
+void flow_consumed(struct flow *f, enum wire_class cls, uint32_t charge)
+{
+	struct flow_in *r = &f->in[cls];
+	uint64_t reserved = r->limit - r->consumed;
+
+	if (reserved > r->credit_min || flow_before64(r->limit, r->wanted)) {
+		consumed_more(f, cls, charge);
+		return;
+	}
+	r->consumed += charge;
+	r->limit += charge;
+	tell_when_half(r, reserved);
 }
 
 bool flow_credit_ask_is_legal(const struct flow_in *r, uint16_t epoch, uint64_t wanted)

@@ -138,7 +138,8 @@ struct flow_rx_result flow_rx(struct flow *f, const uint8_t *pkt, uint32_t len, 
 /* Appends messages that wait for room in a sink; true when more are left. */
 bool flow_drain(struct flow *f, struct flow_sink *sink);
 
-/* A delivered message is at its terminal: its `charge` of class `cls` may be granted again. */
+/* A delivered message is at its terminal: its `charge` of class `cls` may be granted again. Several
+ * messages may be told at once, by the sum of their charges. */
 void flow_consumed(struct flow *f, enum wire_class cls, uint32_t charge);
 
 /* Queues a message. `data` is borrowed until env->sent(handle). 0; -EAGAIN when the queue is full,

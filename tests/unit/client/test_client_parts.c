@@ -126,8 +126,9 @@ static void test_metadata_last_value_wins(void)
 	CU_ASSERT_EQUAL(used, 2 * 4 + 3 + 1);
 	CU_ASSERT_EQUAL(wire_meta_check(b, used), 0);
 	CU_ASSERT_EQUAL(wire_meta_next(b, used, &pos, &key, &value), 1);
-	CU_ASSERT_EQUAL(wire_meta_next(b, used, &pos, &key, &value), 1);
 	CU_ASSERT(value.len == 3 && memcmp(value.p, "two", 3) == 0);
+	CU_ASSERT_EQUAL(wire_meta_next(b, used, &pos, &key, &value), 1);
+	CU_ASSERT_EQUAL(wire_meta_next(b, used, &pos, &key, &value), 0);
 }
 
 static void test_handles_are_never_used_twice(void)
