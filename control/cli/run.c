@@ -117,6 +117,8 @@ static int run_call(struct run *run)
 		return status;
 	print_result(run, run->m, result);
 	state = json_string_value(json_object_get(result, "state"));
+	if (!run->r->json && json_is_true(json_object_get(result, "file_changed")))
+		fputs("config: the file differs from the running configuration\n", run->err);
 	if (state && strcmp(state, "Rejected") == 0)
 		status = what_failed(run, "the stage declined (state Rejected)");
 	json_decref(result);

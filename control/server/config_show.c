@@ -5,6 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+struct mgmt_options mgmt_options_of(const struct config *cfg)
+{
+	return (struct mgmt_options){.path = cfg->control.socket,
+				     .mode = cfg->control.socket_mode,
+				     .group = cfg->control.socket_group,
+				     .readonly_group = cfg->control.readonly_group,
+				     .clients_max = cfg->control.clients_max,
+				     .line_max = cfg->control.line_max_bytes,
+				     .output_max = cfg->control.output_max_bytes,
+				     .input_timeout_ms = cfg->control.input_timeout_ms,
+				     .output_timeout_ms = MGMT_OUTPUT_TIMEOUT_MS};
+}
+
 static json_t *one(const struct conf_shown *s, const char *log_level)
 {
 	char value[32];

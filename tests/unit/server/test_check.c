@@ -344,6 +344,11 @@ static void config_show_has_every_option(void)
 	}
 	CU_ASSERT_EQUAL(seen, 3);
 	json_decref(shown);
+	CU_ASSERT_STRING_EQUAL(mgmt_options_of(cfg).path, "/run/spotlane/control.sock");
+	CU_ASSERT_EQUAL(mgmt_options_of(cfg).line_max, 2097152);
+	CU_ASSERT_EQUAL(mgmt_options_of(cfg).output_max, 8388608);
+	CU_ASSERT_EQUAL(mgmt_options_of(cfg).clients_max, 64);
+	CU_ASSERT_EQUAL(mgmt_options_of(cfg).input_timeout_ms, 10000);
 	conf_free(cfg);
 	conf_report_free(&rep);
 }
