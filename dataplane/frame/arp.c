@@ -71,7 +71,7 @@ static bool sender_ok(const struct frame_local *l, const uint8_t *a)
 {
 	uint32_t ip = frame_be32(a + A_SENDER_IP);
 
-	return frame_host_ok(l, ip) && ((ip ^ l->ip) & frame_mask(l->prefix)) == 0;
+	return frame_host_ok(l, ip) && ((ip ^ l->ip) & ~l->host) == 0;
 }
 
 enum arp_result arp_input(const struct frame_local *l, struct neigh *n, struct frame_view *v,

@@ -21,7 +21,7 @@ void build_eth_ip(const struct frame_local *l, const uint8_t dst_mac[6], uint32_
 	memset(ip + 10, 0, 2);
 	frame_put32(ip + 12, l->ip);
 	frame_put32(ip + 16, dst_ip);
-	sum = csum_finish(csum_add(0, ip, FRAME_IP_BYTES));
+	sum = csum_finish(csum_header(ip));
 	memcpy(ip + 10, &sum, 2);
 }
 
@@ -36,5 +36,5 @@ void build_path_init(struct build_path *p, const struct frame_local *l, uint16_t
 	memset(p->hdr + 24, 0, 2);
 	frame_put16(udp, src_port);
 	frame_put16(udp + 2, dst_port);
-	p->ip_sum = csum_fold(csum_add(0, p->hdr + FRAME_ETH_BYTES, FRAME_IP_BYTES));
+	p->ip_sum = csum_fold(csum_header(p->hdr + FRAME_ETH_BYTES));
 }

@@ -33,6 +33,10 @@ struct frame_local {
 	uint32_t gateway;  /* 0: none */
 	uint16_t udp_base; /* lane j: base + j, base + 128 + j; agent: base + 256 */
 	uint16_t mtu;	   /* bytes of an IP datagram */
+	/* derived by frame_local_ready(), for the fast path */
+	uint64_t mac_word; /* mac and two bytes 0, as they stand in a frame */
+	uint32_t ip_net;   /* ip as it stands in a frame */
+	uint32_t host;	   /* mask of the host part */
 };
 
 /* What the port says about the checksums of a frame (frame_view.rx). Nothing set: verify here. */
@@ -111,21 +115,29 @@ static inline void frame_put32(uint8_t *p, uint32_t x)
 /* The network mask of a prefix length 0..32. */
 static inline uint32_t frame_mask(uint8_t prefix)
 {
-	return prefix == 0 ? 0 : 0xffffffffu << (32 - prefix);
+	return (uint32_t)(~0ull << (32 - prefix));
+}
+
+/* Sets the derived fields; after the others, before any frame. */
+static inline void frame_local_ready(struct frame_local *l)
+{
+	l->mac_word = 0;
+	memcpy(&l->mac_word, l->mac, 6);
+	frame_put32((uint8_t *)&l->ip_net, l->ip);
+	l->host = ~frame_mask(l->prefix);
 }
 
 /* Can this address be one host of our network? Not 0.x, loopback, multicast, reserved, ours, nor
- * the network's own or broadcast address. Any thread. */
+ * the network's own or broadcast address (below /31, RFC 3021). Bit operations: on the fast path.
+ * Any thread. */
 static inline bool frame_host_ok(const struct frame_local *l, uint32_t ip)
 {
-	uint32_t top = ip >> 24, host = ~frame_mask(l->prefix);
+	uint32_t host = l->host, part = ip & host;
+	bool is_unicast = ip - 0x01000000u < 0xdf000000u; /* 1.0.0.0 to 223.255.255.255 */
+	bool is_near = ((ip ^ l->ip) & ~host) == 0;
 
-	if (top == 0 || top == 127 || top >= 224 || ip == l->ip)
-		return false;
-	if (l->prefix < 31 && ((ip ^ l->ip) & ~host) == 0 &&
-	    ((ip & host) == 0 || (ip & host) == host))
-		return false;
-	return true;
+	return is_unicast & (ip >> 24 != 127) & (ip != l->ip) &
+	       !(is_near & (host > 1) & ((part == 0) | (part == host)));
 }
 
 /* The address to resolve for a datagram to `dst`: dst itself on our network, else the gateway; 0
@@ -134,7 +146,7 @@ static inline uint32_t frame_next_hop(const struct frame_local *l, uint32_t dst)
 {
 	if (!frame_host_ok(l, dst))
 		return 0;
-	if (((dst ^ l->ip) & frame_mask(l->prefix)) == 0)
+	if (((dst ^ l->ip) & ~l->host) == 0)
 		return dst;
 	return l->gateway;
 }

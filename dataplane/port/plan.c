@@ -77,7 +77,7 @@ static bool is_text(const char *s, size_t room)
 /* Is ip an address that one host on a network of this prefix may have? */
 static bool host_address(uint32_t ip, uint8_t prefix)
 {
-	struct frame_local l = {.ip = ~ip, .prefix = 32};
+	struct frame_local l = {.ip = ~ip, .host = 0}; /* a network of its own */
 	uint32_t host = ~frame_mask(prefix);
 
 	if (!frame_host_ok(&l, ip))

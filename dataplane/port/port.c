@@ -125,6 +125,7 @@ static int set_up_local(struct port *p, unsigned n_lanes, char err[PORT_ERR_BYTE
 		.mtu = c->mtu,
 	};
 	memcpy(p->local.mac, mac.addr_bytes, sizeof(p->local.mac));
+	frame_local_ready(&p->local);
 	return 0;
 }
 

@@ -21,6 +21,7 @@ struct frame_local t_local(unsigned n_lanes)
 	};
 
 	put_mac(l.mac, 1);
+	frame_local_ready(&l);
 	return l;
 }
 

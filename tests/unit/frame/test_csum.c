@@ -138,11 +138,14 @@ static void test_next_hop(void)
 	CU_ASSERT_EQUAL(frame_next_hop(&l, 0x08080808), 0);
 	l.prefix = 31; /* RFC 3021: both addresses are hosts */
 	l.ip = 0x0a000000;
+	frame_local_ready(&l);
 	CU_ASSERT_EQUAL(frame_next_hop(&l, 0x0a000001), 0x0a000001);
 	l.prefix = 32;
 	l.gateway = 0x0a0000fe;
+	frame_local_ready(&l);
 	CU_ASSERT_EQUAL(frame_next_hop(&l, 0x0a000001), 0x0a0000fe);
 	l.prefix = 0;
+	frame_local_ready(&l);
 	CU_ASSERT_EQUAL(frame_next_hop(&l, 0x08080808), 0x08080808);
 }
 
