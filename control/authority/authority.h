@@ -64,8 +64,8 @@ void auth_destroy(struct auth *a);
  * request_bytes_max reached (answer CapacityExceeded), -ENOMEM. */
 int auth_submit(struct auth *a, const struct auth_request *r, int64_t now);
 
-/* Takes an event. 0; -EINVAL it makes no sense now (second HOST_START, unknown command: both are
- * ignored and logged); -ENOMEM not taken, pass it again. */
+/* Takes an event. 0 (also for the late answer to a command that nobody waits for); -EINVAL it makes
+ * no sense now and was ignored, e.g. a second HOST_START; -ENOMEM not taken, pass it again. */
 int auth_event(struct auth *a, const struct auth_event *e, int64_t now);
 
 /* Hands back the batch of AUTH_FX_STORE after store_run(). The authority clears it. */

@@ -92,6 +92,7 @@ struct auth_reply {
 		entry; /* CREATE.., FIND, SHOW, RESOLVE READY. A Rejected one names no Spot */
 	enum auth_created created;
 	struct auth_bytes reply;	  /* of on_create; Created and Rejected */
+	uint16_t content;		  /* content type of it */
 	bool closed;			  /* CLOSE: false = gone before, or members remain */
 	enum auth_route route;		  /* RESOLVE: one of four, never merged */
 	int64_t valid_until;		  /* RESOLVE READY: the owner's local lease deadline, ns */
@@ -201,7 +202,6 @@ enum auth_fx_kind {
 	AUTH_FX_LEASE_LOST,	 /* M04: fence now */
 	AUTH_FX_INVENTORY,	 /* M02: send the whole inventory, then INVENTORY_END */
 	AUTH_FX_LIFECYCLE_CHECK, /* M60: answer with AUTH_EV_LIFECYCLE */
-	AUTH_FX_ROUTE_DROP,	 /* M21: this incarnation ends or has ended */
 	AUTH_FX_HOST_STOPPED,	 /* the planned stop is over, or the start failed: rows released,
 				  * lease gone. With `forced` the dataplane must be ended first,
 				  * then HOST_DEAD: what it held is released after that */
@@ -249,10 +249,6 @@ struct auth_effect {
 			struct spl_name rid;
 			uint64_t lifecycle;
 		} check;
-		struct { /* ROUTE_DROP */
-			struct auth_bytes id;
-			uint64_t obj_gen;
-		} drop;
 		struct {
 			enum auth_log level;
 			const char *text;

@@ -99,7 +99,7 @@ struct row_lease {
 	int64_t start;		   /* ns */
 };
 
-enum row_result { ROW_CREATED = 1, ROW_REJECTED = 2, ROW_FAILED = 3 };
+enum row_result { ROW_NO_RESULT = 0, ROW_CREATED = 1, ROW_REJECTED = 2, ROW_FAILED = 3 };
 
 /* Terminal of one creation (A-LOC-20). */
 struct row_opt {

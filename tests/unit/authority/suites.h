@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The suites of the authority, one a file. */
+#ifndef SPL_TESTS_AUTHORITY_SUITES_H
+#define SPL_TESTS_AUTHORITY_SUITES_H
+
+#include "tests/lib/t_main.h"
+
+extern const struct t_suite suite_create;
+
+#endif

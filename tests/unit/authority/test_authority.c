@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Runs the suites of the authority. */
+#include "tests/unit/authority/suites.h"
+
+int main(int argc, char **argv)
+{
+	const struct t_suite suites[] = {suite_create};
+
+	return t_main(argc, argv, suites, T_COUNT(suites));
+}
