@@ -15,7 +15,7 @@ struct payload {
 
 enum what { SEND, REQUEST, ASK, CREATE, FIND, CLOSE };
 
-struct call {
+struct sim_call {
 	struct sim_client *c;
 	enum what what;
 	unsigned spot, ends;
@@ -25,7 +25,7 @@ struct call {
 static void ended(struct spl_client *cl, uint64_t handle, const struct spl_client_result *r,
 		  void *ctx)
 {
-	struct call *k = ctx;
+	struct sim_call *k = ctx;
 	struct sim_client *c = k->c;
 	struct payload p;
 
@@ -53,17 +53,17 @@ static void ended(struct spl_client *cl, uint64_t handle, const struct spl_clien
 	free(k);
 }
 
-static struct call *begin(struct sim_client *c, enum what what, unsigned spot)
+static struct sim_call *begin(struct sim_client *c, enum what what, unsigned spot)
 {
-	struct call *k = calloc(1, sizeof(*k));
+	struct sim_call *k = calloc(1, sizeof(*k));
 
 	if (!k)
 		abort();
-	*k = (struct call){.c = c, .what = what, .spot = spot};
+	*k = (struct sim_call){.c = c, .what = what, .spot = spot};
 	return k;
 }
 
-static void started(struct sim_client *c, struct call *k, int rc)
+static void started(struct sim_client *c, struct sim_call *k, int rc)
 {
 	if (rc == 0)
 		c->begun++;
@@ -75,7 +75,7 @@ static void started(struct sim_client *c, struct call *k, int rc)
 
 static void message(struct world *w, struct sim_client *c, unsigned spot, enum what what)
 {
-	struct call *k = begin(c, what, spot);
+	struct sim_call *k = begin(c, what, spot);
 	struct payload p = {c->index, spot, ++c->next_seq[spot]};
 	const char *packet = what == ASK ? "ask" : "put";
 	struct spl_client_message m = {.target = &w->spot[spot].target,
@@ -105,7 +105,7 @@ static void create(struct world *w, struct sim_client *c, unsigned spot)
 					.request = request,
 					.request_bytes = (uint32_t)strlen(request),
 					.timeout_us = 5000000};
-	struct call *k = begin(c, CREATE, spot);
+	struct sim_call *k = begin(c, CREATE, spot);
 
 	if (w->is_ending)
 		m.request_bytes = 0;
@@ -115,19 +115,19 @@ static void create(struct world *w, struct sim_client *c, unsigned spot)
 
 static void close_one(struct world *w, struct sim_client *c, unsigned spot)
 {
-	struct call *k;
+	struct sim_call *k;
 
 	if (!c->has_ref[spot])
 		return;
 	k = begin(c, CLOSE, spot);
 	w->counts.closes++;
 	w->may_lose = true;
-	started(c, k, spl_client_close_spot(c->c, &c->ref[spot], 5000000, ended, k));
+	started(c, k, spl_client_close_spot(c->c, &c->ref[spot], 5000000, ended, k, NULL));
 }
 
 static void find(struct world *w, struct sim_client *c, unsigned spot)
 {
-	struct call *k = begin(c, FIND, spot);
+	struct sim_call *k = begin(c, FIND, spot);
 
 	w->counts.finds++;
 	started(c, k,
@@ -179,7 +179,8 @@ void sim_clients_open(struct world *w)
 			fprintf(stderr, "sim: no client\n");
 			abort();
 		}
-		spl_client_poll(w->client[i].c, 0);
+		if (spl_client_connect(w->client[i].c, 0) == 0)
+			abort(); /* nobody can have answered yet */
 	}
 }
 
@@ -202,7 +203,8 @@ bool sim_clients_idle(const struct world *w)
 		struct spl_client_stats s;
 
 		spl_client_stats(w->client[i].c, &s);
-		if (w->client[i].begun != w->client[i].ended || s.calls_pending)
+		if (w->client[i].begun != w->client[i].ended || s.calls_pending ||
+		    spl_client_flush(w->client[i].c, 0) != 0)
 			return false;
 	}
 	return true;
@@ -219,7 +221,7 @@ static void books(struct world *w, struct sim_client *c)
 		if (handled > c->next_seq[i])
 			sim_problem(w, "%s handled more of client %u than it sent", w->spot[i].id,
 				    c->index);
-		if (handled < c->accepted[i] && !w->may_lose)
+		if (handled + sim_node_refused(w) < c->accepted[i] && !w->may_lose)
 			sim_problem(w, "%s handled %llu of client %u, accepted were %llu",
 				    w->spot[i].id, (unsigned long long)handled, c->index,
 				    (unsigned long long)c->accepted[i]);

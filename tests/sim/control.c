@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#define CALLS_MAX 4096u /* requests to the dataplane and from clients, by number */
+#define ASKS_MAX 4096u /* requests to the dataplane and from clients, by number */
 
 struct waiting {
 	bool is_used;
@@ -32,8 +32,8 @@ struct sim_control {
 	uint32_t lanes, inventory_lane;
 	struct store_batch *batch; /* out: its answer comes at `batch_at` */
 	uint64_t batch_at;
-	struct waiting waiting[CALLS_MAX];
-	struct asked asked[CALLS_MAX];
+	struct waiting waiting[ASKS_MAX];
+	struct asked asked[ASKS_MAX];
 	uint8_t out[DP_PACKET_MAX];
 };
 
@@ -68,7 +68,7 @@ static uint64_t expect(struct world *w, uint16_t type, uint64_t cmd)
 {
 	struct sim_control *c = w->control;
 
-	for (uint32_t i = 1; i < CALLS_MAX; i++)
+	for (uint32_t i = 1; i < ASKS_MAX; i++)
 		if (!c->waiting[i].is_used) {
 			c->waiting[i] = (struct waiting){true, type, cmd};
 			return i | c->connection << 32;
@@ -79,7 +79,7 @@ static uint64_t expect(struct world *w, uint16_t type, uint64_t cmd)
 static bool answered(struct world *w, uint64_t corr, struct waiting *out)
 {
 	struct sim_control *c = w->control;
-	uint32_t i = (uint32_t)corr % CALLS_MAX;
+	uint32_t i = (uint32_t)corr % ASKS_MAX;
 
 	if (corr >> 32 != c->connection || !c->waiting[i].is_used)
 		return false;
@@ -257,8 +257,6 @@ static void pump(struct world *w)
 		case AUTH_FX_LIFECYCLE_CHECK:
 			lifecycle_check(w, &fx.u.check.rid, fx.u.check.lifecycle);
 			break;
-		case AUTH_FX_ROUTE_DROP:
-			break;
 		case AUTH_FX_HOST_STOPPED:
 			sim_problem(w, "the authority stopped: %s", fx.u.stop.text);
 			break;
@@ -320,9 +318,9 @@ static void mesh_op(struct world *w, uint64_t corr, const struct dp_mesh_op *m)
 	struct auth_request r = {.verb = AUTH_FIND};
 	uint32_t i = 1;
 
-	while (i < CALLS_MAX && c->asked[i].is_used)
+	while (i < ASKS_MAX && c->asked[i].is_used)
 		i++;
-	if (i == CALLS_MAX || read_body(m->op, m->body, &r) ||
+	if (i == ASKS_MAX || read_body(m->op, m->body, &r) ||
 	    spl_name_set(&r.op.rid, m->source_rid.p, m->source_rid.len)) {
 		sim_problem(w, "a control message does not decode");
 		return;
@@ -375,7 +373,7 @@ static int write_body(struct world *w, const struct asked *q, const struct auth_
 
 static void mesh_reply(struct world *w, const struct auth_reply *r)
 {
-	struct asked q = w->control->asked[r->tag % CALLS_MAX];
+	struct asked q = w->control->asked[r->tag % ASKS_MAX];
 	uint8_t body[4096];
 	int kind = r->kind, n = 0;
 
@@ -384,7 +382,7 @@ static void mesh_reply(struct world *w, const struct auth_reply *r)
 			 spl_error_name(r->kind));
 		return;
 	}
-	w->control->asked[r->tag % CALLS_MAX].is_used = false;
+	w->control->asked[r->tag % ASKS_MAX].is_used = false;
 	if (q.connection != w->control->connection)
 		return;
 	if (r->verb == AUTH_RESOLVE && r->route == AUTH_ROUTE_MISSING)

@@ -184,8 +184,7 @@ static void close_world(struct world *w)
 		sim_node_step(w);
 		sim_control_step(w);
 	}
-	if (!w->problem[0])
-		sim_node_check(w, true);
+	sim_node_check(w, true);
 	sim_control_kill(w);
 	sim_node_kill(w);
 	sim_net_clear(w);

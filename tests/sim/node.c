@@ -189,12 +189,44 @@ static void check_lane(struct world *w, const struct spl_lane_stats *s, unsigned
 			    (unsigned long long)s->counter[SPL_C_MESSAGES_RUNNING]);
 }
 
+/* For people: what became of messages and frames that did not go the usual way. */
+static void tell(struct world *w, const struct spl_lane_stats *s, unsigned lane)
+{
+	static const char *const fails[] = {
+#define SPL_X(sym, name, help) name,
+		SPL_MESSAGE_FAILS(SPL_X)};
+	static const char *const drops[] = {SPL_FRAME_DROPS(SPL_X)
+#undef SPL_X
+	};
+
+	for (int i = 0; i < SPL_FAIL_COUNT; i++)
+		if (s->fail[i])
+			sim_note(w, "lane %u: messages failed: %s %llu", lane, fails[i],
+				 (unsigned long long)s->fail[i]);
+	for (int i = 0; i < SPL_DROP_COUNT; i++)
+		if (s->drop[i])
+			sim_note(w, "lane %u: frames dropped: %s %llu", lane, drops[i],
+				 (unsigned long long)s->drop[i]);
+}
+
+uint64_t sim_node_refused(const struct world *w)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; w->agent && i < w->agent->sh.lanes; i++)
+		n += w->agent->sh.stats->lane[i].fail[SPL_FAIL_QUEUE_FULL];
+	return n;
+}
+
 void sim_node_check(struct world *w, bool at_rest)
 {
 	struct agent *a = w->agent;
 
 	if (!a)
 		return;
+	if (at_rest)
+		for (unsigned i = 0; i <= a->sh.lanes; i++)
+			tell(w, &a->sh.stats->lane[i], i);
 	for (unsigned i = 0; i <= a->sh.lanes; i++)
 		check_lane(w, &a->sh.stats->lane[i], i);
 	if (!at_rest)

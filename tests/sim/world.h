@@ -154,6 +154,8 @@ void sim_node_start(struct world *w);
 void sim_node_step(struct world *w);
 void sim_node_kill(struct world *w);
 void sim_node_check(struct world *w, bool at_rest);
+/* Messages that found a full queue: a send among them is lost by the contract (S-LIM-5). */
+uint64_t sim_node_refused(const struct world *w);
 
 /* control.c */
 void sim_control_start(struct world *w);
