@@ -177,35 +177,38 @@ static void show(const struct spot_lane *l, uint32_t index,
 	fn(ctx, &item);
 }
 
-/* The cursor is a bucket and a place in it. A split moves Spots to a higher bucket only, so one
- * that is there all the time is not missed. */
+static unsigned bucket_size(const struct spot_lane *l, const struct table_bucket *b)
+{
+	unsigned n = (unsigned)(TABLE_WAYS - __builtin_popcount(table_match(b, 0)));
+
+	for (uint32_t i = b->chain; i; i = spot_at(l, i)->chain)
+		n++;
+	return n;
+}
+
+/* The cursor is a bucket. A bucket is shown whole, because a Spot may change its place in it
+ * between two calls; a split moves Spots to a higher bucket only. So one that is there all the time
+ * is seen. A bucket of more than `max` Spots, which chance does not make, is cut off there. */
 bool spot_inventory(struct spot_lane *l, uint64_t *cursor, unsigned max,
 		    void (*fn)(void *ctx, const struct spot_item *item), void *ctx)
 {
-	uint64_t bucket = *cursor >> 16, place = *cursor & 0xffff;
-	unsigned looked = 0;
+	uint64_t at = *cursor, end = at + 8 * (uint64_t)max + 64;
+	unsigned left = max;
 
-	for (; bucket < l->table.n && looked < 8 * max + 64; bucket++, place = 0, looked++) {
-		const struct table_bucket *b = &l->table.b[bucket];
-		uint64_t at = TABLE_WAYS;
+	for (; at < l->table.n && at < end; at++) {
+		const struct table_bucket *b = &l->table.b[at];
 
-		for (; place < TABLE_WAYS; place++) {
-			if (!b->tag[place])
-				continue;
-			if (max-- == 0)
-				goto out;
-			show(l, b->spot[place], fn, ctx);
+		if (left < max && bucket_size(l, b) > left)
+			break;
+		for (unsigned w = 0; w < TABLE_WAYS && left > 0; w++) {
+			if (b->tag[w]) {
+				show(l, b->spot[w], fn, ctx);
+				left--;
+			}
 		}
-		for (uint32_t i = b->chain; i; i = spot_at(l, i)->chain, at++) {
-			if (at < place)
-				continue;
-			if (max-- == 0)
-				goto out;
+		for (uint32_t i = b->chain; i && left > 0; i = spot_at(l, i)->chain, left--)
 			show(l, i, fn, ctx);
-			place++;
-		}
 	}
-out:
-	*cursor = bucket << 16 | place;
-	return bucket < l->table.n;
+	*cursor = at;
+	return at < l->table.n;
 }

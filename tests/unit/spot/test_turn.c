@@ -5,52 +5,14 @@
 
 #include <errno.h>
 
-static struct fake f;
-
-static void begin(unsigned lanes)
-{
-	fake_init(&f, lanes);
-	test_stage_overlaps = 0;
-	test_stage_runs = 0;
-	test_stage_closings = 0;
-	test_stage_closing = NULL;
-}
-
-static void start(unsigned lanes)
-{
-	begin(lanes);
-	fake_start(&f);
-}
-
-/* Closes the Spots named, most recent generation first, and stops. */
-static void stop(void)
-{
-	for (unsigned i = 0; i < f.lanes; i++) {
-		struct spot_lane *l = f.lane[i].l;
-
-		for (uint32_t b = 0; b < l->table.n; b++)
-			for (unsigned w = 0; w < TABLE_WAYS; w++) {
-				struct spot *s;
-
-				if (!l->table.b[b].tag[w])
-					continue;
-				s = spot_at(l, l->table.b[b].spot[w]);
-				spot_close(l, &s->key, spot_cold_of(s)->object_generation,
-					   ++f.next_op, SPL_CLOSING_EXPLICIT, 0, f.now);
-			}
-	}
-	fake_run(&f);
-	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_SPOTS), 0);
-	CU_ASSERT_EQUAL(test_stage_overlaps, 0);
-	fake_stop(&f);
-}
+#define f test_rig
 
 /* T-GATE-1, T-TURN-4: many requests and sends, one at a time, in order. */
 static void test_serial(void)
 {
 	uint64_t last = 0;
 
-	start(1);
+	test_start(1);
 	fake_create(&f, "a", fake_stage(&test_stage));
 	for (int i = 0; i < 10000; i++) {
 		if (i % 3 == 0)
@@ -62,7 +24,7 @@ static void test_serial(void)
 	}
 	fake_run(&f);
 	CU_ASSERT(fake_replied(&f, last, SPL_OK, "10000"));
-	stop();
+	test_stop();
 }
 
 static uint64_t expect_seq;
@@ -79,7 +41,7 @@ static int check_seq(struct spl_turn *turn, void *state, const struct spl_messag
 
 static void test_order(void)
 {
-	begin(1);
+	test_begin(1);
 	f.conf.queue_count = 1024;
 	f.conf.queue_bytes = 1 << 20;
 	fake_start(&f);
@@ -93,7 +55,7 @@ static void test_order(void)
 	}
 	fake_run(&f);
 	CU_ASSERT_EQUAL(expect_seq, 10000);
-	stop();
+	test_stop();
 }
 
 /* T-TURN-1, T-SP-5: order held, resumed, completed, probe; the same turn number, on this lane and
@@ -102,7 +64,7 @@ static void hold_order(unsigned lanes)
 {
 	uint64_t r;
 
-	start(lanes);
+	test_start(lanes);
 	fake_create(&f, "a", fake_stage(&test_stage));
 	fake_create(&f, "b", fake_stage(&test_stage));
 	fake_log_clear();
@@ -112,7 +74,7 @@ static void hold_order(unsigned lanes)
 	fake_run(&f);
 	CU_ASSERT(fake_replied(&f, r, SPL_OK, "OK hello"));
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "held resumed probe");
-	stop();
+	test_stop();
 }
 
 static void test_hold_same_lane(void)
@@ -131,7 +93,7 @@ static void test_hold_full_queue(void)
 {
 	uint64_t runs, r, late;
 
-	start(1);
+	test_start(1);
 	fake_create(&f, "a", fake_stage(&test_stage_small));
 	r = fake_request(&f, "a", "hold", "nobody echo x");
 	fake_run(&f);
@@ -153,7 +115,7 @@ static void test_hold_full_queue(void)
 	fake_run(&f);
 	CU_ASSERT(fake_replied(&f, r, SPL_OK, "NotFound "));
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "resumed queued queued queued");
-	stop();
+	test_stop();
 }
 
 /* T-TURN-8: a failing send between two good ones; a failing request has one error reply. */
@@ -172,7 +134,7 @@ static void test_failures(void)
 		{"thrown", SPL_E_INTERNAL_FAILURE},
 	};
 
-	start(1);
+	test_start(1);
 	fake_create(&f, "a", fake_stage(&test_stage));
 	fake_create(&f, "b", fake_stage(&test_stage));
 	for (size_t i = 0; i < T_COUNT(rows); i++) {
@@ -192,14 +154,14 @@ static void test_failures(void)
 		CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_HANDLER), failed + 1);
 	}
 	CU_ASSERT_EQUAL(f.lane[0].l->calls_held, 0); /* what was thrown away is released */
-	stop();
+	test_stop();
 }
 
 static void test_replies_once(void)
 {
 	uint64_t r;
 
-	start(1);
+	test_start(1);
 	fake_create(&f, "a", fake_stage(&test_stage));
 	r = fake_request(&f, "a", "misc", "twice");
 	fake_run(&f);
@@ -211,7 +173,7 @@ static void test_replies_once(void)
 	CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_HANDLER), 1);
 	fake_send(&f, "a", "misc", "close"); /* a reply to a send is no reply */
 	fake_run(&f);
-	stop();
+	test_stop();
 }
 
 static struct spl_turn *stolen;
@@ -245,7 +207,7 @@ static int use_stolen(struct spl_turn *turn, void *state, const struct spl_messa
 /* A turn that has ended, of this Spot or another, is refused; so is another turn's call. */
 static void test_stale_turn(void)
 {
-	start(1);
+	test_start(1);
 	fake_create(&f, "a", fake_stage(&test_stage));
 	fake_create(&f, "b", fake_stage(&test_stage));
 	test_stage_probe = steal;
@@ -261,7 +223,7 @@ static void test_stale_turn(void)
 	fake_advance(&f, 2000 * (uint64_t)FAKE_MS);
 	fake_run(&f);
 	CU_ASSERT_EQUAL(spl_reply(stolen, SPL_CONTENT_RAW, "x", 1), -EINVAL); /* outside any turn */
-	stop();
+	test_stop();
 }
 
 /* T-REENT-2, T-REENT-3 */
@@ -269,7 +231,7 @@ static void test_self(void)
 {
 	uint64_t r;
 
-	start(1);
+	test_start(1);
 	fake_create(&f, "a", fake_stage(&test_stage));
 	fake_log_clear();
 	fake_send(&f, "a", "send", "a log self");
@@ -285,7 +247,7 @@ static void test_self(void)
 	r = fake_request(&f, "a", "echo", "probe");
 	fake_run(&f);
 	CU_ASSERT(fake_replied(&f, r, SPL_OK, "probe"));
-	stop();
+	test_stop();
 }
 
 /* T-REENT-4: A waits for B, B for A: both end by the deadline and go on. */
@@ -293,7 +255,7 @@ static void test_cycle(void)
 {
 	uint64_t r;
 
-	start(2);
+	test_start(2);
 	fake_create(&f, "a", fake_stage(&test_stage));
 	fake_create(&f, "b", fake_stage(&test_stage));
 	r = fake_request(&f, "a", "hold", "b hold a echo x");
@@ -305,7 +267,7 @@ static void test_cycle(void)
 	r = fake_request(&f, "b", "echo", "1");
 	fake_run(&f);
 	CU_ASSERT(fake_replied(&f, r, SPL_OK, "1"));
-	stop();
+	test_stop();
 }
 
 static uint64_t slow_ns;
@@ -319,7 +281,7 @@ static int slow(struct spl_turn *turn, void *state, const struct spl_message *m)
 /* T-FAIR-2: a hot owner is put behind a cold one when its 50 us are over, and keeps its order. */
 static void test_time_budget(void)
 {
-	start(1);
+	test_start(1);
 	slow_ns = 20000;
 	test_stage_probe = slow;
 	fake_create(&f, "hot", fake_stage(&test_stage));
@@ -330,7 +292,7 @@ static void test_time_budget(void)
 	fake_send(&f, "cold", "probe", "");
 	fake_run(&f);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "h h h c h h h h h");
-	stop();
+	test_stop();
 }
 
 /* No turn begins after `until`, nor more than are asked for. */
@@ -338,7 +300,7 @@ static void test_run_bounds(void)
 {
 	struct spot_lane *l;
 
-	start(1);
+	test_start(1);
 	slow_ns = 20000;
 	test_stage_probe = slow;
 	fake_create(&f, "a", fake_stage(&test_stage));
@@ -351,7 +313,7 @@ static void test_run_bounds(void)
 	CU_ASSERT(spot_ready(l));
 	fake_run(&f);
 	CU_ASSERT(!spot_ready(l));
-	stop();
+	test_stop();
 }
 
 static int lifecycle_notice(struct spl_turn *turn, void *state)
@@ -360,21 +322,14 @@ static int lifecycle_notice(struct spl_turn *turn, void *state)
 	return SPL_DONE;
 }
 
-static struct spot *spot_of(const char *id)
-{
-	struct spl_key key = fake_key(id);
-
-	return table_find(&fake_lane_of(&f, id)->l->table, &key);
-}
-
 /* T-LANE-1, T-LANE-4: lifecycle first, each queue in its order, each with its own room. */
 static void test_two_queues(void)
 {
 	struct spot *s;
 
-	start(1);
+	test_start(1);
 	fake_create(&f, "a", fake_stage(&test_stage_small));
-	s = spot_of("a");
+	s = test_spot("a");
 	fake_log_clear();
 	for (int i = 0; i < 4; i++)
 		fake_send(&f, "a", "log", i % 2 ? "b" : "a");
@@ -390,7 +345,7 @@ static void test_two_queues(void)
 	fake_send(&f, "a", "log", "a");
 	CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_QUEUE_FULL), 1);
 	fake_run(&f);
-	stop();
+	test_stop();
 }
 
 static unsigned feed_left;
@@ -399,21 +354,21 @@ static int feeding_notice(struct spl_turn *turn, void *state)
 	fake_log("L");
 	f.now += 30000; /* over the visit's budget every second turn: the debt survives that */
 	if (feed_left-- > 0)
-		spot_life_notice(f.lane[0].l, spot_of("a"), feeding_notice);
+		spot_life_notice(f.lane[0].l, test_spot("a"), feeding_notice);
 	return SPL_DONE;
 }
 
 /* T-LANE-2 with a cap of 3: an application turn at the latest after 3 lifecycle turns. */
 static void test_lifecycle_debt(void)
 {
-	begin(1);
+	test_begin(1);
 	f.conf.life_cap = 3;
 	fake_start(&f);
 	fake_create(&f, "a", fake_stage(&test_stage_plain));
 	fake_log_clear();
-	spot_of("a")->gate.streak = 0;
+	test_spot("a")->gate.streak = 0;
 	feed_left = 8;
-	spot_life_notice(f.lane[0].l, spot_of("a"), feeding_notice);
+	spot_life_notice(f.lane[0].l, test_spot("a"), feeding_notice);
 	for (int i = 0; i < 3; i++)
 		fake_send(&f, "a", "log", "a");
 	fake_run(&f);
@@ -421,16 +376,16 @@ static void test_lifecycle_debt(void)
 	/* Without application work the debt stays and lifecycle goes on. */
 	fake_log_clear();
 	feed_left = 4;
-	spot_life_notice(f.lane[0].l, spot_of("a"), feeding_notice);
+	spot_life_notice(f.lane[0].l, test_spot("a"), feeding_notice);
 	fake_run(&f);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "L L L L L");
-	CU_ASSERT(spot_of("a")->gate.flags & SPOT_F_DEBT);
+	CU_ASSERT(test_spot("a")->gate.flags & SPOT_F_DEBT);
 	fake_send(&f, "a", "log", "a");
 	feed_left = 0;
-	spot_life_notice(f.lane[0].l, spot_of("a"), feeding_notice);
+	spot_life_notice(f.lane[0].l, test_spot("a"), feeding_notice);
 	fake_run(&f);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "L L L L L a L");
-	stop();
+	test_stop();
 }
 
 /* T-FAIR-1: an owner is in the ready set once, and re-examined: work is never lost. */
@@ -439,7 +394,7 @@ static void test_ready_set(void)
 	struct spot_lane *l;
 	unsigned n = 0;
 
-	start(1);
+	test_start(1);
 	fake_create(&f, "a", fake_stage(&test_stage));
 	l = f.lane[0].l;
 	for (int i = 0; i < 5; i++)
@@ -448,12 +403,12 @@ static void test_ready_set(void)
 		n++;
 	CU_ASSERT_EQUAL(n, 1);
 	/* A wake-up that comes for nothing does no harm. */
-	spot_ready_add(l, spot_of("a"));
+	spot_ready_add(l, test_spot("a"));
 	fake_run(&f);
-	spot_ready_add(l, spot_of("a"));
+	spot_ready_add(l, test_spot("a"));
 	CU_ASSERT_EQUAL(fake_pass(&f, 10), 1);
 	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_MESSAGES_FINISHED), 5);
-	stop();
+	test_stop();
 }
 
 /* T-GATE-5, T-INFRA-1: 10 000 suspended Spots: others are served, deadlines fire, all is released.
@@ -463,7 +418,7 @@ static void test_many_suspended(void)
 	uint64_t r;
 	unsigned timed_out = 0;
 
-	begin(1);
+	test_begin(1);
 	f.conf.spots_max = 10010;
 	f.conf.records = 16384;
 	f.conf.calls = 12000;
@@ -508,7 +463,7 @@ static void test_many_suspended(void)
 			fake_run(&f);
 	}
 	fake_run(&f);
-	stop();
+	test_stop();
 }
 
 /* The longest handler call is known by stage and packet. */
@@ -517,7 +472,7 @@ static void test_longest(void)
 	const char *type, *what;
 	uint64_t cycles;
 
-	start(1);
+	test_start(1);
 	test_stage_probe = slow;
 	slow_ns = 5 * FAKE_MS;
 	fake_create(&f, "a", fake_stage(&test_stage));
@@ -529,7 +484,7 @@ static void test_longest(void)
 	CU_ASSERT_EQUAL(cycles, 5 * FAKE_MS);
 	CU_ASSERT_STRING_EQUAL(type, "test");
 	CU_ASSERT_STRING_EQUAL(what, "probe");
-	stop();
+	test_stop();
 }
 
 static const struct t_case cases[] = {

@@ -3,7 +3,6 @@
 #include "tests/unit/spot/teststage.h"
 
 #include "common/ids.h"
-#include "tests/unit/spot/fake.h"
 
 #include <stdio.h>
 
@@ -297,3 +296,67 @@ const struct spl_stage test_stage_plain = {
 	.handlers = handlers,
 	.handler_count = T_COUNT(handlers),
 };
+
+struct fake test_rig;
+
+void test_begin(unsigned lanes)
+{
+	fake_init(&test_rig, lanes);
+	test_stage_overlaps = 0;
+	test_stage_runs = 0;
+	test_stage_closings = 0;
+	test_stage_closing = NULL;
+}
+
+void test_start(unsigned lanes)
+{
+	test_begin(lanes);
+	fake_start(&test_rig);
+}
+
+struct to_close {
+	struct spl_key key[256];
+	uint64_t generation[256];
+	unsigned n;
+};
+
+static void note_item(void *ctx, const struct spot_item *item)
+{
+	struct to_close *c = ctx;
+
+	c->key[c->n] = item->key;
+	c->generation[c->n++] = item->object_generation;
+}
+
+static void close_all(struct spot_lane *l)
+{
+	static struct to_close c;
+	uint64_t cursor = 0;
+	bool more = true;
+
+	while (more) {
+		c.n = 0;
+		more = spot_inventory(l, &cursor, 64, note_item, &c);
+		for (unsigned i = 0; i < c.n; i++)
+			spot_close(l, &c.key[i], c.generation[i], ++test_rig.next_op,
+				   SPL_CLOSING_EXPLICIT, 0, test_rig.now);
+		fake_run(&test_rig);
+	}
+}
+
+void test_stop(void)
+{
+	for (unsigned i = 0; i < test_rig.lanes; i++)
+		close_all(test_rig.lane[i].l);
+	fake_run(&test_rig);
+	CU_ASSERT_EQUAL(fake_counter(&test_rig, SPL_C_SPOTS), 0);
+	CU_ASSERT_EQUAL(test_stage_overlaps, 0);
+	fake_stop(&test_rig);
+}
+
+struct spot *test_spot(const char *id)
+{
+	struct spl_key key = fake_key(id);
+
+	return table_find(&fake_lane_of(&test_rig, id)->l->table, &key);
+}

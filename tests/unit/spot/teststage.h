@@ -14,6 +14,8 @@
 #ifndef SPL_TEST_SPOT_TESTSTAGE_H
 #define SPL_TEST_SPOT_TESTSTAGE_H
 
+#include "tests/unit/spot/fake.h"
+
 #include <spotlane/stage.h>
 
 struct test_state {
@@ -37,5 +39,14 @@ extern void (*test_stage_closing)(struct test_state *state, enum spl_closing rea
 				  uint64_t deadline_ns);
 extern uint64_t test_stage_closings;
 extern struct spl_message test_stage_seen; /* the last message, its views dangling */
+
+/* The fake host that a test program uses, one after another. test_begin() leaves the configuration
+ * to be changed before fake_start(); test_stop() closes every Spot and checks that all is at rest.
+ */
+extern struct fake test_rig;
+void test_begin(unsigned lanes);
+void test_start(unsigned lanes);
+void test_stop(void);
+struct spot *test_spot(const char *id);
 
 #endif
