@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Random histories over 1 and 3 lanes: messages, waits, refusals, creations, closes, fences,
+ * deadlines, lease and permit changes, full rings. After every step the counters add up, lane
+ * memory and plan are sound and no two callbacks of a Spot overlap; at the end every request had
+ * exactly one answer, every command too, and nothing is held.
+ */
+#include "tests/unit/spot/teststage.h"
+
+#include <stdlib.h>
+
+#define f      test_rig
+#define IDS    24
+#define STEPS  6000
+#define EXTRAS 4 /* ids that never exist */
+
+static struct {
+	uint64_t generation; /* 0 = not asked for */
+	bool published, closing;
+} spot[IDS];
+
+static uint8_t *replies; /* by correlation */
+static uint64_t lossy;	 /* requests admitted while sending fails may go unanswered */
+static struct t_rand rnd;
+
+static const char *name(unsigned i)
+{
+	static char text[4][16];
+	static unsigned at;
+
+	at = (at + 1) % 4;
+	snprintf(text[at], sizeof(text[at]), "s%u", i);
+	return text[at];
+}
+
+static void message(void)
+{
+	static const char *const packets[] = {"add",  "echo", "log", "absent",
+					      "misc", "send", "hold"};
+	static const char *const misuses[] = {"fail",  "badcode", "suspended", "silent",
+					      "twice", "thrown",  "replyfail", "close"};
+	static char big[9000];
+	const char *id = name(t_rand_below(&rnd, IDS + EXTRAS));
+	const char *packet = packets[t_rand_below(&rnd, 7)];
+	char text[64] = "";
+	struct spot_rec *r;
+
+	if (strcmp(packet, "misc") == 0)
+		snprintf(text, sizeof(text), "%s", misuses[t_rand_below(&rnd, 8)]);
+	else if (strcmp(packet, "send") == 0)
+		snprintf(text, sizeof(text), "%s add", name(t_rand_below(&rnd, IDS + EXTRAS)));
+	else if (strcmp(packet, "hold") == 0)
+		snprintf(text, sizeof(text), "%s %s x", name(t_rand_below(&rnd, IDS + EXTRAS)),
+			 t_rand_below(&rnd, 4) ? "echo" : "absent");
+	else if (t_rand_below(&rnd, 8) == 0)
+		memset(text, 'p', sizeof(text) - 1);
+	if (strcmp(packet, "add") == 0 && t_rand_below(&rnd, 10) == 0)
+		r = fake_record(&f, id, t_rand_below(&rnd, 2), packet, big,
+				t_rand_below(&rnd, sizeof(big)));
+	else
+		r = fake_record(&f, id, t_rand_below(&rnd, 2), packet, text,
+				(uint32_t)strlen(text));
+	if (t_rand_below(&rnd, 4) == 0)
+		r->deadline = f.now + t_rand_below(&rnd, 30) * FAKE_MS;
+	if (t_rand_below(&rnd, 50) == 0)
+		r->content = 9;
+	fake_admit(&f, id, r);
+}
+
+static void lifecycle(void)
+{
+	static const char *const requests[] = {NULL,   "reject",	 "fail", "hold s1 echo x",
+					       "kind", "hold s99 echo x"};
+	unsigned i = t_rand_below(&rnd, IDS);
+	struct spl_key key = fake_key(name(i));
+	struct spot_lane *l = fake_lane_of(&f, name(i))->l;
+	uint64_t soon = t_rand_below(&rnd, 2) ? f.now + t_rand_below(&rnd, 40) * FAKE_MS + 1 : 0;
+
+	if (!test_spot(name(i))) {
+		spot[i].generation = fake_prepare(
+			&f, name(i),
+			fake_stage(t_rand_below(&rnd, 2) ? &test_stage : &test_stage_small),
+			requests[t_rand_below(&rnd, t_rand_below(&rnd, 2) ? 1 : 6)], soon);
+		return;
+	}
+	switch (t_rand_below(&rnd, 6)) {
+	case 0:
+		spot_discard(l, &key, spot[i].generation, ++f.next_op, f.now);
+		break;
+	case 1:
+		fake_close(&f, name(i), spot[i].generation, (enum spl_closing)t_rand_below(&rnd, 2),
+			   soon);
+		break;
+	case 2:
+		if (t_rand_below(&rnd, 4) == 0)
+			fake_close(&f, name(i), spot[i].generation, SPOT_FENCED, 0);
+		break;
+	default:
+		spot_publish(l, &key, spot[i].generation, ++f.next_op, f.now);
+	}
+}
+
+/* Control's late word about a missing Spot, or a guess. */
+static void stray_reply(void)
+{
+	struct spot_reply r = {
+		.correlation = t_rand_below(&rnd, 3) ? f.missing_correlation : t_rand_u64(&rnd),
+		.kind = SPL_E_NOT_FOUND,
+		.origin = SPOT_FROM_AGENT,
+	};
+
+	spot_reply_in(f.lane[t_rand_below(&rnd, f.lanes)].l, &r);
+}
+
+static void weather(void)
+{
+	f.lease = t_rand_below(&rnd, 4) ? UINT64_MAX : f.now + t_rand_below(&rnd, 3) * FAKE_MS;
+	f.permits = t_rand_below(&rnd, 4) ? UINT32_MAX : t_rand_below(&rnd, 3);
+	f.pool_low = t_rand_below(&rnd, 3) == 0;
+	f.missing_error = t_rand_below(&rnd, 3) ? 0 : -11;
+	f.close_error = t_rand_below(&rnd, 3) ? 0 : -11;
+	f.send_error = t_rand_below(&rnd, 12) ? 0 : -11;
+	lossy += f.send_error != 0;
+	for (unsigned i = 0; i < f.lanes; i++) {
+		f.lane[i].ring_max = t_rand_below(&rnd, 4) ? FAKE_LIST : f.lane[i].ring_count;
+		spot_lane_set(f.lane[i].l, f.lease, f.pool_low, f.permits);
+	}
+}
+
+static void collect(void)
+{
+	for (unsigned i = 0; i < f.outs; i++) {
+		CU_ASSERT_EQUAL_FATAL(f.out[i].kind, SPL_MSG_REPLY);
+		CU_ASSERT_FATAL(f.out[i].correlation >= 1 &&
+				f.out[i].correlation <= f.next_correlation);
+		replies[f.out[i].correlation]++;
+	}
+	f.outs = 0;
+}
+
+static void step(void)
+{
+	switch (t_rand_below(&rnd, 16)) {
+	case 0:
+	case 1:
+		lifecycle();
+		break;
+	case 2:
+		fake_advance(&f, t_rand_below(&rnd, 8) * FAKE_MS);
+		break;
+	case 3:
+		spot_copy_out(f.lane[t_rand_below(&rnd, f.lanes)].l, 4);
+		break;
+	case 4:
+		stray_reply();
+		break;
+	case 5:
+	case 6:
+	case 7:
+	case 8:
+		fake_pass(&f, 1 + t_rand_below(&rnd, 12));
+		break;
+	case 9:
+		if (t_rand_below(&rnd, 10) == 0)
+			weather();
+		break;
+	default:
+		message();
+	}
+	collect();
+	CU_ASSERT_FATAL(fake_law(&f));
+	CU_ASSERT_EQUAL_FATAL(test_stage_overlaps, 0);
+}
+
+static void end(void)
+{
+	unsigned answered = f.answers;
+
+	f.lease = UINT64_MAX;
+	f.permits = UINT32_MAX;
+	f.send_error = f.close_error = f.missing_error = 0;
+	f.pool_low = false;
+	for (unsigned i = 0; i < f.lanes; i++) {
+		f.lane[i].ring_max = FAKE_LIST;
+		spot_lane_set(f.lane[i].l, f.lease, false, UINT32_MAX);
+	}
+	for (int i = 0; i < 40; i++) { /* longer than any deadline */
+		fake_advance(&f, 50 * FAKE_MS);
+		fake_run(&f);
+		CU_ASSERT(fake_law(&f));
+	}
+	/* What was prepared and never published. */
+	for (unsigned i = 0; i < IDS; i++) {
+		struct spl_key key = fake_key(name(i));
+
+		spot_discard(fake_lane_of(&f, name(i))->l, &key, spot[i].generation, ++f.next_op,
+			     f.now);
+	}
+	fake_run(&f);
+	collect();
+	CU_ASSERT_EQUAL(f.answers, answered + (f.answers - answered));
+	test_stop();
+}
+
+static void history(unsigned lanes, uint64_t seed)
+{
+	uint64_t silent = 0;
+
+	rnd.s = seed;
+	lossy = 0;
+	memset(spot, 0, sizeof(spot));
+	test_begin(lanes);
+	f.conf.request_ms = 20;
+	f.conf.secret[0] = seed;
+	fake_start(&f);
+	replies = calloc(STEPS * 2, 1);
+	for (int i = 0; i < STEPS; i++)
+		step();
+	end();
+	for (uint64_t c = 1; c <= f.next_correlation; c++) {
+		CU_ASSERT_FATAL(replies[c] <= 1);
+		silent += replies[c] == 0;
+	}
+	CU_ASSERT(lossy || silent == 0);
+	CU_ASSERT_EQUAL(f.lane[0].plan.spots, 0);
+	free(replies);
+}
+
+static void test_history_1(void)
+{
+	for (uint64_t k = 0; k < 12; k++)
+		history(1, t_seed() + k);
+}
+
+static void test_history_3(void)
+{
+	for (uint64_t k = 0; k < 12; k++)
+		history(3, t_seed() + 100 + k);
+}
+
+static const struct t_case cases[] = {
+	T(test_history_1, "S-GATE-2", "S-ADM-2", "S-LIM-3", "S-COMPL-1"),
+	T(test_history_3, "S-DIR-3", "S-DIR-6", "S-CLOSE-4", "S-TURN-10"),
+};
+
+int main(int argc, char **argv)
+{
+	const struct t_suite suites[] = {T_SUITE("spot_random", NULL, NULL, cases)};
+
+	return t_main(argc, argv, suites, T_COUNT(suites));
+}
