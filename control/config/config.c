@@ -3,10 +3,27 @@
  * start and by the checker; the result is immutable. */
 #include "control/config/config.h"
 #include "control/config/read.h"
+#include "common/utf8.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Values come from the file: what could forge a line or upset a terminal becomes '?', and so does
+ * half a character at the end of a cut value. */
+static void clean(char *text)
+{
+	size_t n = strlen(text);
+
+	for (size_t i = 0; i < n;) {
+		size_t step = utf8_sequence(text + i, n - i);
+		unsigned char c = (unsigned char)text[i];
+
+		if (step == 0 || c < 0x20 || c == 0x7f)
+			text[i] = '?';
+		i += step ? step : 1;
+	}
+}
 
 void conf_report_add(struct conf_report *rep, const char *file, unsigned line, const char *format,
 		     ...)
@@ -20,6 +37,8 @@ void conf_report_add(struct conf_report *rep, const char *file, unsigned line, c
 	va_start(args, format);
 	if (vasprintf(&rep->item[rep->n - 1].text, format, args) < 0)
 		rep->item[rep->n - 1].text = NULL;
+	else
+		clean(rep->item[rep->n - 1].text);
 	va_end(args);
 }
 

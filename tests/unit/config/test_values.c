@@ -261,6 +261,8 @@ static void bad_texts_are_refused(void)
 		       "t.cfg:3: stages[0].module: ", "absolute path");
 	t_conf_refused(T_CONF_GOOD "store: { backend = \"Sqlite\"; };\n",
 		       "t.cfg:3: store.backend: ", "none of memory|sqlite");
+	t_conf_refused(T_CONF_GOOD "store: { backend = \"a\\nb\\x1b[31m\"; };\n",
+		       "t.cfg:3: store.backend: \"a?b?[31m\" is none of", "");
 	conf_free(t_conf_accepted(T_CONF_GOOD "node: { mesh = \"Südstadt \\\"1\\\"\"; };\n"));
 }
 
