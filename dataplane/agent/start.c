@@ -178,6 +178,14 @@ static int launch(struct agent *a, char *err, size_t n)
 	return 0;
 }
 
+/* Frames were handed to a lane that owns a transmit queue. On the thread that handed them over. */
+static void wake_owner(void *ctx, unsigned lane)
+{
+	struct hop *hop = ctx;
+
+	wake_up(&hop->wake[lane]);
+}
+
 static int make_shared(struct agent *a, char *err, size_t n)
 {
 	const struct dp_config *c = &a->cfg.c;
@@ -194,7 +202,8 @@ static int make_shared(struct agent *a, char *err, size_t n)
 	a->peer = calloc(c->associations, sizeof(*a->peer));
 	rc = a->peer ? hop_init(&a->sh.hop, c->lanes + 1) : -ENOMEM;
 	if (!rc)
-		a->sh.tx_net = tx_net_create(a->ports, a->cfg.n_ports, c->lanes + 1, NULL, NULL);
+		a->sh.tx_net = tx_net_create(a->ports, a->cfg.n_ports, c->lanes + 1, wake_owner,
+					     &a->sh.hop);
 	if (rc || !a->sh.tx_net) {
 		snprintf(err, n, "no memory for the rings between lanes");
 		return rc ? rc : -ENOMEM;

@@ -49,10 +49,14 @@ static inline uint64_t csum_add(uint64_t sum, const uint8_t *p, size_t len)
 /* csum_add() over the 20 bytes of an IPv4 header without options. */
 static inline uint64_t csum_header(const uint8_t *ip)
 {
-	uint32_t w[5];
+	uint32_t a, b, c, d, e;
 
-	memcpy(w, ip, sizeof(w));
-	return (uint64_t)w[0] + w[1] + w[2] + w[3] + w[4];
+	memcpy(&a, ip, 4);
+	memcpy(&b, ip + 4, 4);
+	memcpy(&c, ip + 8, 4);
+	memcpy(&d, ip + 12, 4);
+	memcpy(&e, ip + 16, 4);
+	return (uint64_t)a + b + c + d + e;
 }
 
 /* Folds to 16 bits without complementing; 0xffff over data whose checksum field is right. */

@@ -159,7 +159,7 @@ static void idle(struct lane *l)
 	case IDLE_NAP:
 		tx_reclaim(&l->tx);
 		wake_park(w);
-		if (hop_idle(&sh->hop, l->index) &&
+		if (hop_idle(&sh->hop, l->index) && !tx_waiting(&l->tx) &&
 		    !atomic_load_explicit(&sh->stop, memory_order_relaxed)) {
 			lane_count(l, SPL_C_NAPS, 1);
 			wake_sleep(w, NULL, 0, l->idle.nap_us);

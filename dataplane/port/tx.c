@@ -178,6 +178,14 @@ unsigned tx_poll(struct tx *t)
 	return total;
 }
 
+bool tx_waiting(const struct tx *t)
+{
+	for (const struct tx_in *in = t->in; in < t->in + t->n_in; in++)
+		if (!rte_ring_empty(in->ring))
+			return true;
+	return false;
+}
+
 void tx_reclaim(struct tx *t)
 {
 	for (unsigned i = 0; i < t->n_ports; i++) {

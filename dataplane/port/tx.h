@@ -83,6 +83,9 @@ void tx_flush(struct tx *t);
  * Bounded by TX_POLL_MAX for each ring. */
 unsigned tx_poll(struct tx *t);
 
+/* True when somebody handed over frames that tx_poll() would send: not the time for a nap. */
+bool tx_waiting(const struct tx *t);
+
 /* When idle: lets the devices give back buffers of frames already sent. */
 void tx_reclaim(struct tx *t);
 

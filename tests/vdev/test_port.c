@@ -6,6 +6,7 @@
 #include "dataplane/port/rx.h"
 #include "dataplane/port/tx.h"
 #include "tests/lib/t_eal.h"
+#include "tests/lib/t_failalloc.h"
 #include "tests/lib/t_main.h"
 #include "tests/lib/t_port.h"
 
@@ -427,10 +428,13 @@ static void test_users_share_a_queue(void)
 	for (u = 0; u < USERS; u++)
 		tx_flush(&t[u]);
 	CU_ASSERT(woken[0] >= 3 && woken[1] == 0 && woken[2] == 0 && woken[3] == 0);
+	CU_ASSERT_TRUE(tx_waiting(&t[0]));
+	CU_ASSERT_FALSE(tx_waiting(&t[1]));
 	CU_ASSERT_EQUAL(tx_poll(&t[1]), 0);
 	for (i = 0; i < 20 && tx_poll(&t[0]); i++)
 		;
 	CU_ASSERT(i < 20);
+	CU_ASSERT_FALSE(tx_waiting(&t[0]));
 	for (i = 0; i < 100 * USERS; i++) {
 		size_t len = t_port_pull(&dev[0], 0, out) - FRAME_HDR_BYTES;
 
@@ -457,6 +461,22 @@ static void test_users_with_their_own_queues(void)
 	}
 	tx_net_destroy(net);
 	base_line();
+}
+
+static void test_no_memory_for_the_net(void)
+{
+	struct tx_net *net;
+	unsigned n;
+
+	for (n = 1; t_fail_more(&n); n++) {
+		t_fail_at(n);
+		net = tx_net_create(port, 2, USERS, NULL, NULL);
+		t_fail_stop();
+		CU_ASSERT_EQUAL(net == NULL, t_fail_hit());
+		CU_ASSERT(net || errno == ENOMEM);
+		tx_net_destroy(net);
+	}
+	CU_ASSERT_EQUAL(n, 4); /* two allocations, then success */
 }
 
 /* A ring that its owner does not empty: bounded, counted, freed with the net. */
@@ -572,6 +592,7 @@ static const struct t_case cases[] = {
 	T(test_no_buffer_to_linearise),
 	T(test_users_share_a_queue),
 	T(test_users_with_their_own_queues),
+	T(test_no_memory_for_the_net),
 	T(test_full_ring_between_users),
 	T(test_fini_frees_what_waits),
 	T(test_reclaim_when_idle),
