@@ -155,7 +155,7 @@ start_dataplane() {
   dataplane_pid=$!
 }
 
-ctl() { "$build/control/spotctl" -s "$dir/control.sock" "$@"; }
+ctl() { "$build/control/cli/spotctl" -s "$dir/control.sock" "$@"; }
 
 # node_field NAME: of `node show`.
 node_field() { ctl -j node show | jq -r --arg f "$1" '.[$f] // empty'; }
@@ -210,7 +210,7 @@ smoke_end() {
 
 smoke_begin() {
   local program
-  for program in control/spotlane-control dataplane/spotlane-dataplane control/spotctl \
+  for program in control/spotlane-control dataplane/spotlane-dataplane control/cli/spotctl \
     tests/smoke/load; do
     [[ -x $build/$program ]] || fail "$build/$program is not built"
   done
