@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The example stages, loaded as a dataplane loads them and run in the room of Spots. */
+#include "dataplane/stage/stage.h"
+#include "examples/room.h"
+#include "tests/unit/spot/teststage.h"
+
+#define f test_rig
+
+static struct stage_set *set;
+static const struct spot_stage *room, *counter;
+
+static int setup(void)
+{
+	const char *const dirs[] = {EXAMPLES_DIR};
+	char why[STAGE_WHY_MAX];
+	uint16_t at;
+
+	set = stage_set_new();
+	if (!set || stage_set_load(set, "room", "", dirs, 1, &at, why) ||
+	    stage_set_load(set, "counter", "", dirs, 1, &at, why)) {
+		printf("%s\n", why);
+		return -1;
+	}
+	room = stage_set_find(set, SPL_KIND_USER, ROOM_TYPE, strlen(ROOM_TYPE));
+	counter = stage_set_find(set, SPL_KIND_USER, "counter", 7);
+	return room && counter ? 0 : -1;
+}
+
+static int teardown(void)
+{
+	stage_set_free(set);
+	return 0;
+}
+
+static bool create(const char *id, const struct spot_stage *stage, const char *request)
+{
+	struct spl_key key = fake_key(id);
+	uint64_t generation = fake_prepare(&f, id, stage, request, 0);
+
+	fake_run(&f);
+	if (fake_answer(&f, SPOT_PREPARE)->verdict != SPOT_ACCEPTED)
+		return false;
+	spot_publish(f.lane[0].l, &key, generation, ++f.next_op, f.now);
+	return true;
+}
+
+static void test_counter(void)
+{
+	uint64_t r;
+
+	test_start(1);
+	CU_ASSERT(create("c", counter, NULL));
+	fake_send(&f, "c", "add", "");
+	r = fake_request(&f, "c", "add", "41");
+	fake_run(&f);
+	CU_ASSERT(fake_replied(&f, r, SPL_OK, "42"));
+	r = fake_request(&f, "c", "add", "-50");
+	fake_run(&f);
+	CU_ASSERT(fake_replied(&f, r, SPL_OK, "-8"));
+	r = fake_request(&f, "c", "get", "");
+	fake_run(&f);
+	CU_ASSERT(fake_replied(&f, r, SPL_OK, "-8"));
+	static const char *const bad[] = {"x", "-", "1x", "1234567890123456789", " 1"};
+	for (size_t i = 0; i < T_COUNT(bad); i++) {
+		r = fake_request(&f, "c", "add", bad[i]);
+		fake_run(&f);
+		CU_ASSERT(fake_replied(&f, r, SPL_E_PROTOCOL_ERROR, NULL));
+	}
+	CU_ASSERT(create("d", counter, "7"));
+	r = fake_request(&f, "d", "get", "");
+	fake_run(&f);
+	CU_ASSERT(fake_replied(&f, r, SPL_OK, "7"));
+	CU_ASSERT(!create("e", counter, "seven"));
+	CU_ASSERT_EQUAL(fake_answer(&f, SPOT_PREPARE)->verdict, SPOT_REJECTED);
+	CU_ASSERT_STRING_EQUAL(f.answer_reply, "a counter starts with a decimal number");
+	test_stop();
+}
+
+static void put64(uint8_t *p, uint64_t v)
+{
+	for (int i = 7; i >= 0; i--, v >>= 8)
+		p[i] = (uint8_t)v;
+}
+
+static uint64_t say(const char *id, bool request, uint64_t sender, uint64_t sequence)
+{
+	uint8_t b[ROOM_SAY_BYTES + 2];
+
+	put64(b, sender);
+	put64(b + 8, sequence);
+	memcpy(b + ROOM_SAY_BYTES, "hi", 2);
+	return fake_message(&f, id, request, ROOM_SAY, b, sizeof(b));
+}
+
+static uint8_t roll_bytes[ROOM_SENDERS_MAX * ROOM_ROW_BYTES];
+static uint32_t roll_n;
+
+static int keep_roll(void *host, const struct spot_out *o)
+{
+	roll_n = o->payload_bytes;
+	if (o->payload_bytes)
+		memcpy(roll_bytes, o->payload, o->payload_bytes);
+	return 0;
+}
+
+struct row {
+	uint64_t sender, heard, highest, duplicates, out_of_order;
+};
+
+static struct row roll(const char *id, unsigned at)
+{
+	int (*send)(void *, const struct spot_out *) = f.lane[0].l->env.send;
+	uint64_t v[5] = {0};
+
+	fake_request(&f, id, ROOM_ROLL, "");
+	f.lane[0].l->env.send = keep_roll;
+	fake_run(&f);
+	f.lane[0].l->env.send = send;
+	CU_ASSERT_EQUAL_FATAL(roll_n % ROOM_ROW_BYTES, 0);
+	CU_ASSERT_FATAL(at < roll_n / ROOM_ROW_BYTES);
+	for (int i = 0; i < 40; i++)
+		v[i / 8] = v[i / 8] << 8 | roll_bytes[at * ROOM_ROW_BYTES + (unsigned)i];
+	return (struct row){v[0], v[1], v[2], v[3], v[4]};
+}
+
+static void row_is(const char *id, unsigned at, struct row want)
+{
+	struct row r = roll(id, at);
+
+	CU_ASSERT_EQUAL(r.sender, want.sender);
+	CU_ASSERT_EQUAL(r.heard, want.heard);
+	CU_ASSERT_EQUAL(r.highest, want.highest);
+	CU_ASSERT_EQUAL(r.duplicates, want.duplicates);
+	CU_ASSERT_EQUAL(r.out_of_order, want.out_of_order);
+}
+
+/* The roll tells loss (heard less than highest), duplicates and order apart. */
+static void test_roll(void)
+{
+	uint64_t r;
+
+	test_start(1);
+	CU_ASSERT(create("r", room, NULL));
+	for (uint64_t i = 1; i <= 5; i++)
+		say("r", false, 7, i);
+	r = say("r", true, 9, 1);
+	fake_run(&f);
+	CU_ASSERT_EQUAL(fake_reply(&f, r)->bytes, ROOM_SAY_BYTES);
+	row_is("r", 0, (struct row){7, 5, 5, 0, 0});
+	row_is("r", 1, (struct row){9, 1, 1, 0, 0});
+	say("r", false, 7, 5);
+	say("r", false, 7, 8); /* 6 and 7 are missing */
+	fake_run(&f);
+	row_is("r", 0, (struct row){7, 7, 8, 1, 0});
+	say("r", false, 7, 7);
+	say("r", false, 7, 7);
+	say("r", false, 7, 200);
+	say("r", false, 7, 100); /* further back than it remembers */
+	fake_run(&f);
+	row_is("r", 0, (struct row){7, 11, 200, 2, 2});
+	/* A short message, and one sender more than it remembers. */
+	r = fake_request(&f, "r", ROOM_SAY, "short");
+	fake_run(&f);
+	CU_ASSERT(fake_replied(&f, r, SPL_E_PROTOCOL_ERROR, NULL));
+	for (uint64_t s = 100; s < 100 + ROOM_SENDERS_MAX - 2; s++) {
+		say("r", false, s, 1);
+		fake_run(&f);
+	}
+	r = say("r", true, 999, 1);
+	fake_run(&f);
+	CU_ASSERT(fake_replied(&f, r, SPL_E_CAPACITY_EXCEEDED, NULL));
+	CU_ASSERT(!create("x", room, "plant=everything"));
+	test_stop();
+}
+
+/* Each plant spoils exactly one message, and the roll shows it for what it is. */
+static void test_plants(void)
+{
+	static const struct {
+		const char *request;
+		struct row want;
+	} rows[] = {
+		{"plant=drop", {7, 9, 10, 0, 0}},
+		{"plant=dup", {7, 11, 10, 1, 0}},
+		{"plant=swap", {7, 10, 10, 0, 1}},
+	};
+
+	test_start(1);
+	for (size_t i = 0; i < T_COUNT(rows); i++) {
+		CU_ASSERT(create(rows[i].request, room, rows[i].request));
+		say(rows[i].request, false, 8, 1); /* another sender, not spoiled */
+		for (uint64_t s = 1; s <= 10; s++)
+			say(rows[i].request, false, 7, s);
+		fake_run(&f);
+		row_is(rows[i].request, 0, (struct row){8, 1, 1, 0, 0});
+		row_is(rows[i].request, 1, rows[i].want);
+	}
+	test_stop();
+}
+
+static const struct t_case cases[] = {
+	T(test_counter),
+	T(test_roll),
+	T(test_plants),
+};
+
+int main(int argc, char **argv)
+{
+	const struct t_suite suites[] = {T_SUITE("examples", setup, teardown, cases)};
+
+	return t_main(argc, argv, suites, T_COUNT(suites));
+}
