@@ -167,16 +167,18 @@ int spl_reply(struct spl_turn *turn, uint16_t content, const void *payload, uint
 /* Sends one-way to a Spot, this one included (S-REENT-2): 0 when the local queue, the ring to
  * its lane or the link took it (S-DIR-4).
  * -EINVAL: bad argument; -EMSGSIZE; -ENOBUFS: no memory or the ring is full; -EAGAIN: the target's
- * queue in this lane is full; -ENOENT: no such Spot in this lane; -ESHUTDOWN.
+ * queue in this lane is full; -ENOENT: no such Spot in this lane; -ESHUTDOWN: the node, the target
+ * or the lease is at its end.
  */
 int spl_send(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 	     uint16_t content, const void *payload, uint32_t bytes);
 
 /* Starts a request; its result goes to the continuation given with spl_call_then(). A call whose
- * turn ends without one is cancelled. At most one call per turn is waited for at a time.
- * `timeout_ms` 1..INT_MAX, 0 = the configured request timeout (S-DIR-7).
- * -EINVAL: bad argument; -EMSGSIZE; -ENOBUFS: no call slot or memory; -EDEADLK: it waits for this
- * very Spot under HOLD (S-REENT-1). Errors of the target arrive as the call's result.
+ * turn ends without one is cancelled. At most one call per turn is waited for at a time, and a turn
+ * starts at most 64. `timeout_ms` 1..INT_MAX, 0 = the configured request timeout (S-DIR-7).
+ * -EINVAL: bad argument; -EMSGSIZE; -ENOBUFS: no call slot or memory, or the 65th of this turn;
+ * -EDEADLK: it waits for this very Spot under HOLD (S-REENT-1); -ESHUTDOWN: the time of this Spot
+ * is up. Errors of the target arrive as the call's result.
  */
 int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 		uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
