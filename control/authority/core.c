@@ -311,8 +311,9 @@ void auth_enter(struct auth *a, int64_t now)
 
 void auth_pump(struct auth *a)
 {
-	auth_host_check(a);
-	auth_sweep_pump(a);
+	do
+		auth_host_check(a);
+	while (auth_sweep_pump(a));
 	auth_batch_pump(a);
 }
 

@@ -287,6 +287,20 @@ static void committed(struct auth *a, struct auth_work *w, enum auth_tx_rc rc, c
 	}
 }
 
+/* Somebody else's Creating row stays: its owner may still live. Those who want the id look again
+ * with growing gaps. */
+static void kept(struct auth *a, struct auth_work *w)
+{
+	struct auth_op *op, *next;
+
+	for (op = TAILQ_FIRST(&w->waiters); op; op = next) {
+		next = TAILQ_NEXT(op, link);
+		if (auth_verb_creates(op->verb))
+			auth_op_look_later(a, op);
+	}
+	auth_work_end(a, w, false);
+}
+
 static void undo_done(struct auth *a, struct auth_work *w, enum auth_tx_rc rc, const char *text)
 {
 	switch (rc) {
@@ -295,7 +309,7 @@ static void undo_done(struct auth *a, struct auth_work *w, enum auth_tx_rc rc, c
 		return;
 	case AUTH_TX_CONFLICT: /* it is not the row of this attempt any more */
 		if (w->tx == AUTH_ORPHAN && !w->has_op)
-			auth_work_end(a, w, false);
+			kept(a, w);
 		else
 			undone(a, w);
 		return;

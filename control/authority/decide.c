@@ -162,7 +162,7 @@ static bool decide_in_transition(struct auth *a, struct auth_op *op, struct auth
 			auth_op_wait(a, op, w);
 		return opening;
 	case AUTH_CLOSE:
-		if (auth_work_creating(w))
+		if (auth_work_creating(w) || op->obj_gen != w->obj_gen)
 			return false;
 		auth_op_wait(a, op, w); /* a close under way is shared */
 		return true;
@@ -308,7 +308,7 @@ static void decide_row(struct auth *a, struct auth_op *op, const struct row_obj 
 	if (!entry_of_row(op, auth_name(&op->id), row, cr, mr))
 		auth_op_finish(a, op, SPL_E_INTERNAL_FAILURE, "out of memory");
 	else if (auth_owner_is_us(a, &row->owner) && a->host.phase != AUTH_H_RESUME)
-		decide_owner(a, op, auth_host_writable(a));
+		decide_owner(a, op, auth_host_writable(a) && !a->host.dead);
 	else
 		ask_lease(a, op);
 }

@@ -176,10 +176,8 @@ static void done(struct auth *a, struct auth_step *st, struct store_req *r, size
 	struct row_obj row;
 
 	s->waits = false;
-	if (s->cancelled) {
-		auth_sweep_pump(a);
-		return;
-	}
+	if (s->cancelled)
+		return; /* the pump ends it */
 	if (r->rc != STORE_OK) {
 		if (r->rc != STORE_EXPIRED)
 			auth_log(a, AUTH_LOG_WARN, "scan of Spot rows: %s: again", a->batch.b.text);
@@ -250,36 +248,38 @@ static void finish(struct auth *a, struct auth_sweep *s)
 }
 
 /* Goes on with the sweep of now, or takes the next. */
-void auth_sweep_pump(struct auth *a)
+bool auth_sweep_pump(struct auth *a)
 {
 	struct auth_sweep *s;
 
 	if (!a->sweep) {
 		a->sweep = STAILQ_FIRST(&a->sweeps);
 		if (!a->sweep)
-			return;
+			return false;
 		STAILQ_REMOVE_HEAD(&a->sweeps, link);
 	}
 	s = a->sweep;
 	if (s->outstanding || s->step.in_flight || s->step.queued)
-		return;
+		return false;
 	if (s->cancelled) {
 		finish(a, s);
-		return;
+		return true;
 	}
 	if (s->waits)
-		return;
+		return false;
 	if (s->at_end && s->again) {
 		s->waits = true; /* what was under way may be over in a moment */
 		from_start(a, s);
-		return;
+		return false;
 	}
 	if (s->at_end) {
-		if (s->kind != AUTH_SWEEP_RESUME || auth_resume_finish(a))
-			finish(a, s);
-		return;
+		if (s->kind == AUTH_SWEEP_RESUME && !auth_resume_finish(a))
+			return false;
+		finish(a, s);
+		return true;
 	}
 	auth_step_queue(a, &s->step);
+	return false;
 }
 
 static void forget_sweep(struct auth *a, struct auth_work *w)

@@ -33,7 +33,8 @@ void auth_sweep_work_done(struct auth *a, struct auth_sweep *s, bool freed);
 void auth_sweep_op_gone(struct auth *a, const struct auth_op *op);
 /* Sweeps over own rows make no sense any more. */
 void auth_sweep_cancel_own(struct auth *a);
-void auth_sweep_pump(struct auth *a);
+/* True when a sweep came to its end: others may wait for that. */
+bool auth_sweep_pump(struct auth *a);
 void auth_sweep_fini(struct auth *a);
 
 #endif

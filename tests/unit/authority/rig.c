@@ -30,7 +30,7 @@ static enum store_fault give_fault(void *ctx, enum store_op op)
 	return rig.fault;
 }
 
-static void make_authority(void)
+void rig_make(struct auth **out)
 {
 	struct auth_config c;
 
@@ -44,7 +44,7 @@ static void make_authority(void)
 		c.pending_max = rig.pending_max;
 	if (rig.group_max)
 		c.group_max = rig.group_max;
-	CU_ASSERT_EQUAL_FATAL(auth_create(&rig.a, &c), 0);
+	CU_ASSERT_EQUAL_FATAL(auth_create(out, &c), 0);
 }
 
 void rig_reset(void)
@@ -58,7 +58,6 @@ void rig_reset(void)
 void rig_open_bare(void)
 {
 	struct store_memory_opts o = {clock_ms, NULL, t_seed()};
-	struct store *mem;
 
 	rig.rnd.s = t_seed();
 	rig.now = 1000000 * MS;
@@ -66,9 +65,9 @@ void rig_open_bare(void)
 	if (!rig.replies)
 		rig.replies = calloc(RIG_REPLIES, sizeof(*rig.replies));
 	memset(rig.replies, 0, RIG_REPLIES * sizeof(*rig.replies));
-	CU_ASSERT_EQUAL_FATAL(store_memory_open(&mem, &o), 0);
-	CU_ASSERT_EQUAL_FATAL(store_fault_open(&rig.st, mem, give_fault, NULL), 0);
-	make_authority();
+	CU_ASSERT_EQUAL_FATAL(store_memory_open(&rig.mem, &o), 0);
+	CU_ASSERT_EQUAL_FATAL(store_fault_open(&rig.st, rig.mem, give_fault, NULL), 0);
+	rig_make(&rig.a);
 }
 
 void rig_open(void)
@@ -127,7 +126,7 @@ void rig_restart_control(void)
 	auth_destroy(rig.a);
 	for (unsigned i = 0; i < rig.n_cmds; i++)
 		rig.cmds[i].open = false;
-	make_authority();
+	rig_make(&rig.a);
 }
 
 void rig_kill_dp(void)
@@ -171,7 +170,7 @@ struct rig_object *rig_object(const char *id)
 	return NULL;
 }
 
-static struct rig_object *add_object(const char *id)
+struct rig_object *rig_object_add(const char *id)
 {
 	struct rig_object *o = rig_object(id);
 
@@ -209,7 +208,7 @@ static void answer(struct rig_cmd *k, enum rig_policy policy)
 							       (uint32_t)strlen(rig.reply_text)};
 		e.u.answer.content = 2;
 		if (policy == RIG_ACCEPT) {
-			o = add_object(k->id);
+			o = rig_object_add(k->id);
 			o->obj_gen = k->c.fence.obj_gen;
 			o->own_gen = k->c.fence.own_gen;
 			o->attempt = k->c.attempt;
@@ -446,225 +445,4 @@ void rig_pass(int64_t ms)
 	rig.now = end;
 	auth_tick(rig.a, rig.now);
 	rig_run();
-}
-
-/* ---- requests ---- */
-
-struct auth_request rig_request(enum auth_verb v, const char *id, const char *type)
-{
-	struct auth_request r = {.verb = v, .deadline = rig.now + 10000 * MS};
-
-	spl_name_set(&r.op.rid, "client-1", sizeof("client-1") - 1);
-	r.op.lifecycle = 77;
-	r.op.hi = 1;
-	r.op.lo = ++rig.next_op;
-	if (id)
-		r.id = (struct auth_bytes){id, (uint32_t)strlen(id)};
-	if (type)
-		r.type = (struct auth_bytes){type, (uint32_t)strlen(type)};
-	r.limit = 100;
-	return r;
-}
-
-int rig_submit(struct auth_request *r, uint64_t *tag)
-{
-	static uint64_t tags;
-	int err;
-
-	r->tag = tags = (tags + 1) % RIG_REPLIES;
-	memset(&rig.replies[r->tag], 0, sizeof(rig.replies[0]));
-	err = auth_submit(rig.a, r, rig.now);
-	if (tag)
-		*tag = r->tag;
-	rig_run();
-	return err;
-}
-
-static uint64_t must(struct auth_request *r)
-{
-	uint64_t tag;
-
-	CU_ASSERT_EQUAL(rig_submit(r, &tag), 0);
-	return tag;
-}
-
-uint64_t rig_create(const char *type)
-{
-	struct auth_request r = rig_request(AUTH_CREATE, NULL, type);
-
-	return must(&r);
-}
-
-uint64_t rig_goc_op(const char *id, const char *type, uint64_t op, int64_t ms)
-{
-	struct auth_request r = rig_request(AUTH_GET_OR_CREATE, id, type);
-
-	r.op.lo = op;
-	r.deadline = rig.now + ms * MS;
-	return must(&r);
-}
-
-uint64_t rig_goc_in(const char *id, const char *type, int64_t ms)
-{
-	return rig_goc_op(id, type, ++rig.next_op, ms);
-}
-
-uint64_t rig_goc(const char *id, const char *type)
-{
-	return rig_goc_in(id, type, 10000);
-}
-
-uint64_t rig_ask(enum auth_verb v, const char *id)
-{
-	struct auth_request r = rig_request(v, id, NULL);
-
-	return must(&r);
-}
-
-uint64_t rig_find(const char *id)
-{
-	return rig_ask(AUTH_FIND, id);
-}
-
-uint64_t rig_closing(const char *id, uint64_t gen)
-{
-	struct auth_request r = rig_request(AUTH_CLOSE, id, NULL);
-
-	r.obj_gen = gen;
-	return must(&r);
-}
-
-uint64_t rig_list(const char *type, uint32_t limit, const char *token)
-{
-	struct auth_request r = rig_request(AUTH_LIST, NULL, type);
-
-	r.limit = limit;
-	if (token)
-		r.token = (struct auth_bytes){token, (uint32_t)strlen(token)};
-	return must(&r);
-}
-
-struct rig_reply *rig_got(uint64_t tag)
-{
-	return &rig.replies[tag];
-}
-
-int rig_kind(uint64_t tag)
-{
-	const struct rig_reply *r = rig_got(tag);
-
-	CU_ASSERT_TRUE(r->times <= 1);
-	return r->there ? r->r.kind : -1;
-}
-
-bool rig_is_created(uint64_t tag)
-{
-	return rig_kind(tag) == SPL_OK && rig_got(tag)->r.created == AUTH_CREATED;
-}
-
-bool rig_is_existing(uint64_t tag)
-{
-	return rig_kind(tag) == SPL_OK && rig_got(tag)->r.created == AUTH_EXISTING;
-}
-
-/* ---- the store as it is ---- */
-
-bool rig_row(const char *id, struct row_obj *row, uint64_t *gen)
-{
-	static struct store_item it;
-	char key[ROW_KEY_MAX];
-	uint32_t n = row_key_obj(key, (struct auth_bytes){id, (uint32_t)strlen(id)});
-	enum store_fault keep = rig.fault;
-	int rc;
-
-	store_item_free(&it);
-	rig.fault = STORE_FAULT_NONE;
-	rc = store_read(rig.st, (struct store_bytes){key, n}, &it);
-	rig.fault = keep;
-	if (rc != STORE_OK)
-		return false;
-	CU_ASSERT_EQUAL(row_obj_get(row, it.val, it.len), 0);
-	if (gen)
-		*gen = (uint64_t)it.cr;
-	return true;
-}
-
-bool rig_cap(struct row_cap *cap)
-{
-	struct store_item it;
-	char key[ROW_KEY_MAX];
-	uint32_t n = row_key_cap(key, (struct auth_bytes){rig.id.rid.b, rig.id.rid.len});
-	int err;
-
-	if (store_read(rig.st, (struct store_bytes){key, n}, &it) != STORE_OK)
-		return false;
-	err = row_cap_get(cap, it.val, it.len);
-	cap->types.p = NULL;
-	store_item_free(&it);
-	CU_ASSERT_EQUAL(err, 0);
-	return true;
-}
-
-struct counts {
-	uint32_t active, reserved;
-};
-
-static void count_rows(struct counts *c)
-{
-	struct store_cursor cur;
-	struct store_page pg;
-	bool more = true, first = true;
-
-	memset(c, 0, sizeof(*c));
-	while (more) {
-		CU_ASSERT_EQUAL_FATAL(
-			store_scan(rig.st, row_spots_prefix(), first ? NULL : &cur, 1000, &pg),
-			STORE_OK);
-		for (size_t i = 0; i < pg.n; i++) {
-			struct row_obj r;
-
-			CU_ASSERT_EQUAL_FATAL(
-				row_obj_get(&r, pg.entries[i].val.p, pg.entries[i].val.n), 0);
-			if (r.owner.lease_gen != rig.id.lease_gen || r.kind == SPL_KIND_ENTRY)
-				continue;
-			c->active += r.alloc == ROW_ACTIVE;
-			c->reserved += r.alloc == ROW_RESERVED;
-		}
-		more = pg.more;
-		cur = pg.next;
-		first = false;
-		store_page_free(&pg);
-	}
-}
-
-void rig_check_rest(void)
-{
-	struct auth_status s;
-	struct counts c;
-	struct row_cap cap;
-
-	auth_status(rig.a, &s);
-	CU_ASSERT_EQUAL(s.ops, 0);
-	CU_ASSERT_EQUAL(s.waiters, 0);
-	CU_ASSERT_EQUAL(s.pending, 0);
-	for (unsigned i = 0; i < rig.n_cmds; i++)
-		CU_ASSERT_FALSE(rig.cmds[i].open);
-	count_rows(&c);
-	if (!rig_cap(&cap))
-		return;
-	CU_ASSERT_EQUAL(cap.spots_active, c.active);
-	CU_ASSERT_EQUAL(cap.spots_reserved, c.reserved);
-	CU_ASSERT_EQUAL(c.reserved, 0);
-	CU_ASSERT_EQUAL(s.spots, c.active);
-	for (unsigned i = 0; i < RIG_OBJECTS; i++) {
-		struct rig_object *o = &rig.objects[i];
-		struct row_obj row;
-		uint64_t gen;
-
-		if (!o->there)
-			continue;
-		CU_ASSERT_EQUAL(o->state, AUTH_INV_READY);
-		CU_ASSERT_TRUE(rig_row(o->id, &row, &gen) && gen == o->obj_gen &&
-			       row.own_gen == o->own_gen);
-	}
 }

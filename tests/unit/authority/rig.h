@@ -50,8 +50,9 @@ enum rig_policy { RIG_ACCEPT, RIG_DECLINE, RIG_FAIL };
 
 struct rig {
 	struct auth *a;
-	struct store *st;
-	int64_t now; /* ns */
+	struct store *st;  /* the memory store behind faults */
+	struct store *mem; /* that memory store */
+	int64_t now;	   /* ns */
 	struct t_rand rnd;
 	bool fixed_random;	/* every byte of randomness is the same */
 	enum store_fault fault; /* of the next store call of `fault_op` */
@@ -93,6 +94,8 @@ void rig_open_bare(void);
 void rig_reset(void); /* zeroes the fields that rig_open* read */
 void rig_close(void);
 void rig_start_host(void);
+/* One more authority with the rig's settings into *out; the rig's own stays as it is. */
+void rig_make(struct auth **out);
 /* Control dies and comes back: the store and the dataplane stay. */
 void rig_restart_control(void);
 void rig_resume_host(void);
@@ -132,6 +135,7 @@ bool rig_is_existing(uint64_t tag);
 bool rig_row(const char *id, struct row_obj *row, uint64_t *gen); /* false: no row */
 bool rig_cap(struct row_cap *cap);
 struct rig_object *rig_object(const char *id);
+struct rig_object *rig_object_add(const char *id);
 /* G0: capacity equals the rows, every command settled, objects match rows, one reply each. */
 void rig_check_rest(void);
 

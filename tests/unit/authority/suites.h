@@ -5,6 +5,7 @@
 
 #include "tests/lib/t_main.h"
 
-extern const struct t_suite suite_create;
+extern const struct t_suite suite_create, suite_trouble, suite_close, suite_host, suite_resume,
+	suite_dead;
 
 #endif
