@@ -63,6 +63,8 @@ static int take_lock(struct t_ctl *f)
 	f->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (f->lock_fd < 0 || flock(f->lock_fd, LOCK_EX | LOCK_NB) < 0)
 		return -errno;
+	if (ftruncate(f->lock_fd, 0) < 0 || dprintf(f->lock_fd, "%d\n", (int)getpid()) < 0)
+		return -errno;
 	return 0;
 }
 
@@ -93,6 +95,7 @@ static int open_with(struct t_ctl **out, const struct t_ctl_options *o, struct t
 	f->o = *o;
 	f->lock_fd = f->listen_fd = f->conn = f->stats_fd = -1;
 	f->seen = seen;
+	f->hold_closes = o->hold_closes;
 	if (!f->o.lanes)
 		f->o.lanes = 2;
 	if (!f->o.types[0])
@@ -262,6 +265,12 @@ void t_ctl_on_reply(struct t_ctl *f, t_ctl_reply_fn fn, void *ctx)
 	f->on_reply_ctx = ctx;
 }
 
+void t_ctl_on_packet(struct t_ctl *f, t_ctl_packet_fn fn, void *ctx)
+{
+	f->on_packet = fn;
+	f->on_packet_ctx = ctx;
+}
+
 /* ---- the step ---- */
 
 static bool accept_one(struct t_ctl *f)
@@ -301,6 +310,8 @@ static bool read_some(struct t_ctl *f)
 			continue;
 		}
 		f->seen->packets++;
+		if (f->on_packet && f->on_packet(f->on_packet_ctx, &h, r))
+			continue;
 		t_ctl_serve(f, &h, &r, pk[i].fd);
 	}
 	return true;
@@ -345,6 +356,7 @@ pid_t t_ctl_fork(const struct t_ctl_options *o, const struct t_ctl_seen **seen)
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close_range(3, ~0u, 0); /* locks and sockets of the parent are not ours */
 		if (open_with(&f, o, s) < 0)
 			_exit(1);
 		__atomic_store_n(&s->connections, 0, __ATOMIC_RELEASE);

@@ -24,6 +24,7 @@ struct t_ctl_options {
 	const char *dir;		    /* of the socket; must exist */
 	const char *types[T_CTL_TYPES_MAX]; /* User Spots; none: "room", "reject", "fail", "hold" */
 	uint32_t lanes;			    /* 0 = 2 */
+	bool hold_closes;		    /* as t_ctl_hold_closes(f, true) */
 	const char *refuse;		    /* not NULL: CONFIG is answered with this error */
 	uint64_t (*now)(void *now_ctx);	    /* CLOCK_BOOTTIME ns; NULL = that clock */
 	void *now_ctx;
@@ -93,6 +94,10 @@ typedef void (*t_ctl_reply_fn)(void *ctx, uint64_t corr, const struct dp_mesh_op
 void t_ctl_on_reply(struct t_ctl *f, t_ctl_reply_fn fn, void *ctx);
 uint64_t t_ctl_mesh_op(struct t_ctl *f, uint8_t op, const char *rid, const void *body, size_t n,
 		       uint64_t deadline);
+
+/* Shows each packet before it is served; true = the test has it, it is not served. */
+typedef bool (*t_ctl_packet_fn)(void *ctx, const struct dp_header *h, struct pack_reader body);
+void t_ctl_on_packet(struct t_ctl *f, t_ctl_packet_fn fn, void *ctx);
 
 /* Runs the fake in a child process until it is killed or told to exit. *seen is shared memory of
  * the parent. Returns the pid once the child listens, -1 on failure. */

@@ -162,6 +162,8 @@ static void answer_prepare(struct t_ctl *f, struct t_ctl_object *o)
 	dp_put_prepared(t_ctl_begin(f, DP_PREPARED, DP_F_REP, o->corr), &m);
 	t_ctl_send(f, fd);
 	o->waiting = false;
+	if (o->result != DP_PREPARED_ACCEPTED)
+		t_ctl_object_free(f, o); /* as the dataplane does */
 }
 
 static void prepare(struct t_ctl *f, uint64_t corr, struct pack_reader *r, int fd)
@@ -208,9 +210,11 @@ out:
 void t_ctl_release(struct t_ctl *f)
 {
 	for (size_t i = 0; i < T_CTL_BUCKETS; i++)
-		for (struct t_ctl_object *o = f->bucket[i]; o; o = o->next)
+		for (struct t_ctl_object *o = f->bucket[i], *next; o; o = next) {
+			next = o->next;
 			if (o->waiting)
 				answer_prepare(f, o);
+		}
 }
 
 static void publish(struct t_ctl *f, uint64_t corr, struct pack_reader *r)

@@ -25,6 +25,8 @@ struct t_ctl {
 	uint64_t corr;
 	t_ctl_reply_fn on_reply;
 	void *on_reply_ctx;
+	t_ctl_packet_fn on_packet;
+	void *on_packet_ctx;
 	struct t_ctl_object *bucket[T_CTL_BUCKETS];
 	struct t_ctl_close {
 		uint64_t corr;

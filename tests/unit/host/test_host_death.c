@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The dataplane as a process of its own that is killed: its Spots are Unavailable until they are
+ * reclaimed, and only a death that is proved lets them be reclaimed.
+ */
+#include "tests/unit/host/rig.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#define IS(a, b) CU_ASSERT_STRING_EQUAL(a, b)
+
+static const struct t_ctl_options plain = {.lanes = 2};
+static char old_rid[256];
+static uint64_t old_gen;
+
+static void create_and_kill(const char *extra)
+{
+	rig_begin(extra);
+	rig_control("sqlite");
+	rig_child(&plain);
+	rig_serving();
+	/* The child's clock is the real one; only the leases of control matter here. */
+	for (int i = 0; i < 10; i++) {
+		char id[32];
+
+		snprintf(id, sizeof(id), "room-%d", i);
+		IS(rig_get_or_create(id, "room", &old_gen), "Created");
+	}
+	strcpy(old_rid, rig_seen()->rid);
+	rig_child_dies();
+	rig_wait_begin();
+	while (strcmp(rig_find("room-1"), "Unavailable") != 0)
+		CU_ASSERT_FATAL(rig_step());
+}
+
+static void new_dataplane(void)
+{
+	rig_child(&plain);
+	rig_serving();
+	CU_ASSERT_STRING_NOT_EQUAL(rig_seen()->rid, old_rid);
+}
+
+static long reclaim(const char *name, const char *value, const char **kind)
+{
+	static char text[1024];
+	json_t *a = rig_call("spot.reclaim", json_pack("{s:s}", name, value));
+	long n = (long)json_integer_value(json_object_get(a, "reclaimed"));
+
+	snprintf(text, sizeof(text), "%s", rig_kind(a));
+	*kind = text;
+	json_decref(a);
+	return n;
+}
+
+static void test_death_makes_unavailable_until_reclaimed(void)
+{
+	const char *kind;
+	uint64_t gen;
+
+	create_and_kill(NULL);
+	IS(rig_get_or_create("room-1", "room", NULL), "Unavailable");
+	new_dataplane();
+	IS(rig_find("room-1"), "Unavailable");
+	IS(rig_get_or_create("room-1", "room", NULL), "Unavailable");
+	CU_ASSERT_EQUAL(rig_seen()->factories, 0);
+	CU_ASSERT_EQUAL(reclaim("id", "room-1", &kind), 1);
+	IS(rig_get_or_create("room-1", "room", &gen), "Created");
+	CU_ASSERT(gen > old_gen);
+	CU_ASSERT_EQUAL(rig_seen()->factories, 1);
+	IS(rig_find("room-2"), "Unavailable");
+	CU_ASSERT_EQUAL(reclaim("node", old_rid, &kind), 9);
+	IS(rig_find("room-2"), "none");
+	IS(rig_get_or_create("room-2", "room", &gen), "Created");
+	CU_ASSERT(gen > old_gen);
+	CU_ASSERT_EQUAL(rig_seen()->factories, 2);
+	rig_end();
+}
+
+static void test_death_of_both_is_proved_by_the_next_control(void)
+{
+	const char *kind;
+	uint64_t gen;
+
+	create_and_kill(NULL);
+	rig_control_dies();
+	rig_control("sqlite");
+	CU_ASSERT_EQUAL(reclaim("node", old_rid, &kind), 10);
+	new_dataplane();
+	IS(rig_get_or_create("room-1", "room", &gen), "Created");
+	CU_ASSERT(gen > old_gen);
+	rig_end();
+}
+
+static void test_death_with_on_restart_frees_the_rows_by_itself(void)
+{
+	uint64_t gen = 0;
+
+	create_and_kill("authority = { reclaim = \"on_restart\"; };\n");
+	new_dataplane();
+	rig_wait_begin();
+	while (strcmp(rig_get_or_create("room-1", "room", &gen), "Created") != 0)
+		CU_ASSERT_FATAL(rig_step());
+	CU_ASSERT(gen > old_gen);
+	CU_ASSERT_EQUAL(rig_seen()->factories, 1);
+	rig_end();
+}
+
+static void test_death_that_is_not_proved_reclaims_nothing(void)
+{
+	const char *kind;
+	char rid[256];
+
+	rig_begin(NULL);
+	rig_control("sqlite");
+	rig_child(&plain);
+	rig_serving();
+	IS(rig_get_or_create("room-1", "room", NULL), "Created");
+	strcpy(rid, rig_seen()->rid);
+	/* It does not answer, its lease has run out, but it is there. */
+	kill(rig.pid, SIGSTOP);
+	CU_ASSERT_EQUAL(reclaim("node", rid, &kind), 0);
+	rig_control_dies();
+	rig.now += 60 * CLOCK_NS_PER_S;
+	rig_control("sqlite");
+	CU_ASSERT_EQUAL(reclaim("node", rid, &kind), 0);
+	IS(kind, "InvalidOperation");
+	CU_ASSERT_EQUAL(reclaim("id", "room-1", &kind), 0);
+	kill(rig.pid, SIGCONT);
+	rig_end();
+}
+
+static const struct t_case cases[] = {
+	T(test_death_makes_unavailable_until_reclaimed, "A-FAIL-3", "A-FAIL-10", "A-LOC-18"),
+	T(test_death_of_both_is_proved_by_the_next_control, "A-FAIL-10"),
+	T(test_death_with_on_restart_frees_the_rows_by_itself, "A-FAIL-10"),
+	T(test_death_that_is_not_proved_reclaims_nothing, "A-FAIL-10", "A-LEASE-12"),
+};
+
+static const struct t_suite suites[] = {T_SUITE("host_death", NULL, NULL, cases)};
+
+int main(int argc, char **argv)
+{
+	return t_main(argc, argv, suites, T_COUNT(suites));
+}
