@@ -51,7 +51,7 @@ CFG
   chmod 600 "$dir/$1.cfg"
 }
 
-ctl() { "$build/control/spotctl" -s "$dir/a.sock" "$@"; }
+ctl() { "$build/control/cli/spotctl" -s "$dir/a.sock" "$@"; }
 serving() { [[ $(ctl -j node show | jq -r .state) == Serving ]]; }
 gone() { [[ ! -d /proc/$1 || $(ps -o stat= -p "$1") == Z* ]]; }
 
