@@ -24,12 +24,8 @@ must_wait_for 'control sees it' 10 is_down
 start_dataplane
 must_wait_for 'another life' 30 is_new_life "$rid"
 
-status=0
-ctl -j spot request room-7 roll > "$dir/out" 2>&1 || status=$?
-{ [[ $status == 1 ]] && grep -q Unavailable "$dir/out"; } || fail "room-7: $status $(cat "$dir/out")"
-status=0
-ctl -j spot get-or-create room-7 room > "$dir/out" 2>&1 || status=$?
-{ [[ $status == 1 ]] && grep -q Unavailable "$dir/out"; } || fail "create: $status $(cat "$dir/out")"
+expect_error Unavailable spot request room-7 roll
+expect_error Unavailable spot get-or-create room-7 room
 ctl -j spot reclaim --node "$rid" > "$dir/out" || fail "reclaim: $(cat "$dir/out")"
 [[ $(jq .reclaimed "$dir/out") -ge 50 ]] || fail "reclaimed: $(cat "$dir/out")"
 must_wait_for 'rooms made anew by the clients' 40 is_anew room-7 "$before"

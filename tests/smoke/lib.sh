@@ -234,6 +234,15 @@ is_new_life() { is_serving && [[ $(node_field node) != "$1" ]]; }
 # field NAME FILE: the value of NAME=value in the last line of FILE that has it.
 field() { grep -o "\b$1=[0-9]*" "$2" | tail -n 1 | cut -d = -f 2; }
 
+# expect_error KIND ARGUMENTS...: spotctl ends with 1 and names the kind.
+expect_error() {
+  local kind=$1 status=0
+  shift
+  ctl "$@" > "$dir/error" 2>&1 || status=$?
+  [[ $status == 1 ]] || fail "spotctl $*: exit $status, not 1: $(cat "$dir/error")"
+  grep -q "$kind" "$dir/error" || fail "spotctl $*: no $kind: $(cat "$dir/error")"
+}
+
 stats() { ctl -j stats show "$@"; }
 
 # lane_counter NAME: the sum over all lanes and the agent.

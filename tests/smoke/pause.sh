@@ -29,7 +29,6 @@ kill -STOP "$control_pid"
 run_load --clients 1 --spots 50 --seconds 0 --survivor --no-roll > "$dir/load.out" \
   2> "$dir/load.err" &
 load_pid=$!
-is_fenced() { [[ $(grep -c 'lease' "$dir/dataplane.log") -gt 0 ]]; }
 sleep 4 # the lease, and its margin
 kill -CONT "$control_pid"
 must_wait_for 'serving again' 30 is_serving

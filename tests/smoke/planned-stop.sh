@@ -8,7 +8,7 @@ source "$(dirname "$0")/lib.sh"
 smoke_begin
 generation=0
 
-# round HOW...: starts the node, makes rooms, talks, and stops the node with a command.
+# round HOW: starts the node, makes rooms, talks, and stops the node.
 round() {
   start_node
   [[ $(ctl -j spot get-or-create room-1 room | jq -r .state) == Created ]] ||
@@ -20,19 +20,20 @@ round() {
   run_load --clients 2 --spots 20 --seconds 0 --survivor --no-roll > "$dir/load.out" 2> /dev/null &
   load_pid=$!
   must_wait_for 'load' 20 grep -q 'replies=' "$dir/load.out"
-  "$@"
+  stop_by "$1"
   must_wait_for 'control ends' 20 is_gone "$control_pid"
   must_wait_for 'the dataplane ends' 20 is_gone "$dataplane_pid"
   kill -INT "$load_pid"
   wait "$load_pid" || fail 'a client call did not end'
 }
-term() { kill -TERM "$1"; }
-by_command() { ctl node shutdown > /dev/null; }
-round by_command
-say 'SIGTERM to control'
-by_term_of_control() { term "$control_pid"; }
-round by_term_of_control
-say 'SIGTERM to the dataplane'
-by_term_of_dataplane() { term "$dataplane_pid"; }
-round by_term_of_dataplane
-round by_command
+stop_by() {
+  case $1 in
+    command) ctl node shutdown > /dev/null ;;
+    control) kill -TERM "$control_pid" ;;
+    dataplane) kill -TERM "$dataplane_pid" ;;
+  esac
+}
+for how in command control dataplane command; do
+  say "by $how"
+  round "$how"
+done
