@@ -10,15 +10,12 @@ source "$(dirname "$0")/lib.sh"
 
 smoke_begin
 start_node
-run_load --clients 2 --spots 50 --seconds 0 --survivor --no-roll > "$dir/load.out" \
-  2> "$dir/load.err" &
-load_pid=$!
-must_wait_for 'load' 20 grep -q 'replies=' "$dir/load.out"
+start_load --clients 2 --spots 50 --seconds 0 --survivor --no-roll
+wait_replies 100 20
 rid=$(node_field node)
 before=$(ctl -j spot find room-7 | jq -r .ref.objectGeneration)
 
-kill -KILL "$dataplane_pid"
-wait_for 5 is_gone "$dataplane_pid"
+stop_pid "$dataplane_pid" KILL
 is_down() { [[ $(node_field dataplane) == down ]]; }
 must_wait_for 'control sees it' 10 is_down
 start_dataplane
@@ -29,9 +26,7 @@ expect_error Unavailable spot get-or-create room-7 room
 ctl -j spot reclaim --node "$rid" > "$dir/out" || fail "reclaim: $(cat "$dir/out")"
 [[ $(jq .reclaimed "$dir/out") -ge 50 ]] || fail "reclaimed: $(cat "$dir/out")"
 must_wait_for 'rooms made anew by the clients' 40 is_anew room-7 "$before"
-kill -INT "$load_pid"
-wait "$load_pid" || fail "load: $(cat "$dir/load.err" "$dir/load.out")"
-grep '^result\|^calls' "$dir/load.out"
+stop_load
 [[ $(field open "$dir/load.out") == 0 ]] || fail 'calls that never ended'
 [[ $(field losses "$dir/load.out") -ge 2 ]] || fail 'the clients did not notice'
 check_conservation

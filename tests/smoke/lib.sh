@@ -192,7 +192,7 @@ on_end() { :; }
 
 smoke_end() {
   local status=$?
-  trap - EXIT
+  trap - EXIT ERR
   set +e
   [[ $status == 0 ]] || show_logs
   local pid
@@ -216,23 +216,59 @@ smoke_begin() {
   done
   dir=$(mktemp -d "${TMPDIR:-/tmp}/spotlane.XXXXXX")
   trap smoke_end EXIT
+  set -E
+  trap 'printf "%s: line %s failed\n" "$0" "$LINENO" >&2' ERR
   trap 'exit 130' INT TERM HUP
   mkdir -m 750 "$dir/private"
   make_net
   write_config
 }
 
+# start_load ARGUMENTS...: in the background as $load_pid, output in load.out and load.err.
+load_pid=''
+start_load() {
+  ip netns exec "$client_ns" "$load" --address "$node_ip" --type "$stage_type" "$@" \
+    > "$dir/load.out" 2> "$dir/load.err" &
+  load_pid=$!
+  must_wait_for 'the load program' 20 grep -q created "$dir/load.out"
+}
+
+# stop_load: ends it in order; it has to end well.
+stop_load() {
+  kill -TERM "$load_pid" 2> /dev/null || true
+  wait "$load_pid" || fail "load: $(cat "$dir/load.err" "$dir/load.out")"
+  load_pid=''
+  say "$(grep '^result' "$dir/load.out")"
+  say "$(grep '^calls' "$dir/load.out")"
+}
+
+# wait_replies N SECONDS: until the load program got N more replies.
+has_replies() { [[ $(field replies "$dir/load.out") -ge $1 ]]; }
+wait_replies() {
+  local before
+  before=$(field replies "$dir/load.out")
+  must_wait_for "$1 more replies" "$2" has_replies $((${before:-0} + $1))
+}
+
 run_load() { in_client "$load" --address "$node_ip" --type "$stage_type" "$@"; }
 
 generation_of() { ctl -j spot find "$1" | jq -r '.ref.objectGeneration // empty'; }
-is_missing() { [[ $(ctl -j spot find "$1" | jq -r .ref) == null ]]; }
+is_missing() { [[ $(ctl spot find "$1" 2>&1) == *'no Ready Spot'* ]]; }
+is_unavailable() { [[ $(ctl spot find "$1" 2>&1) == *Unavailable* ]]; }
 # is_anew ID GENERATION: the Spot is there and of a larger generation.
 is_anew() { [[ $(generation_of "$1") -gt $2 ]]; }
 # is_new_life RID: the node serves, and under another RID.
 is_new_life() { is_serving && [[ $(node_field node) != "$1" ]]; }
 
 # field NAME FILE: the value of NAME=value in the last line of FILE that has it.
-field() { grep -o "\b$1=[0-9]*" "$2" | tail -n 1 | cut -d = -f 2; }
+field() { { grep -o "\b$1=[0-9]*" "$2" || true; } | tail -n 1 | cut -d = -f 2; }
+
+# must_ping OPTIONS...: every echo request is answered.
+must_ping() {
+  local out
+  out=$(in_client ping -q -i 0.05 -W 2 "$@" "$node_ip") || fail "ping $*: $out"
+  [[ $out == *' 0% packet loss'* ]] || fail "ping $*: $out"
+}
 
 # expect_error KIND ARGUMENTS...: spotctl ends with 1 and names the kind.
 expect_error() {

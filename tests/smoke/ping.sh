@@ -8,26 +8,22 @@ source "$(dirname "$0")/lib.sh"
 
 smoke_begin
 start_node
-in_client tcpdump -i "$client_if" -s 0 -w "$dir/all.pcap" --immediate-mode \
+ip netns exec "$client_ns" tcpdump -Z root -i "$client_if" -s 0 -w "$dir/all.pcap" --immediate-mode \
   > "$dir/tcpdump.log" 2>&1 &
 tcpdump_pid=$!
 must_wait_for 'tcpdump' 10 grep -q 'listening on' "$dir/tcpdump.log"
 in_client arping -q -c 3 -w 10 -I "$client_if" "$node_ip" || fail 'arping got no answer'
-in_client ping -q -c 5 -i 0.05 -W 2 "$node_ip" | grep -q ' 0% packet loss' || fail 'ping lost'
-in_client ping -q -c 3 -i 0.05 -W 2 -s 1400 "$node_ip" | grep -q ' 0% packet loss' ||
-  fail 'large ping lost'
-run_load --clients 1 --spots 50 --seconds 1 --quiet > "$dir/load.out" &
-load_pid=$!
-must_wait_for 'load' 20 grep -q created "$dir/load.out"
-in_client ping -q -c 10 -i 0.05 -W 2 "$node_ip" | grep -q ' 0% packet loss' ||
-  fail 'ping under load lost'
+must_ping -c 5
+must_ping -c 3 -s 1400
+start_load --clients 1 --spots 50 --seconds 1 --quiet
+must_ping -c 10
 wait "$load_pid" || fail 'load failed'
-stop_pid "$tcpdump_pid" INT
+stop_pid "$tcpdump_pid"
 check_conservation || exit 1
 
 in_node ip addr show dev "$node_if" | grep -q "$node_ip" && fail 'the kernel has our address'
-tcpdump -r "$dir/all.pcap" -nvv "src host $node_ip and (udp or icmp)" > "$dir/ours" 2> /dev/null
-count=$(grep -c 'proto' "$dir/ours")
+tcpdump -Z root -r "$dir/all.pcap" -nvv "src host $node_ip and (udp or icmp)" > "$dir/ours" 2> /dev/null
+count=$(grep -c proto "$dir/ours" || true)
 [[ $count -gt 100 ]] || fail "only $count packets captured"
 grep -q 'bad cksum\|bad udp cksum\|wrong icmp cksum' "$dir/ours" && {
   grep -m 3 -B 1 'bad cksum\|bad udp cksum\|wrong icmp' "$dir/ours"

@@ -17,14 +17,12 @@ round() {
   now=$(ctl -j spot find room-1 | jq -r .ref.objectGeneration)
   [[ $now -gt $generation ]] || fail "generation $now after $generation"
   generation=$now
-  run_load --clients 2 --spots 20 --seconds 0 --survivor --no-roll > "$dir/load.out" 2> /dev/null &
-  load_pid=$!
-  must_wait_for 'load' 20 grep -q 'replies=' "$dir/load.out"
+  start_load --clients 2 --spots 20 --seconds 0 --survivor --no-roll
+  wait_replies 100 20
   stop_by "$1"
   must_wait_for 'control ends' 20 is_gone "$control_pid"
   must_wait_for 'the dataplane ends' 20 is_gone "$dataplane_pid"
-  kill -INT "$load_pid"
-  wait "$load_pid" || fail 'a client call did not end'
+  stop_load
 }
 stop_by() {
   case $1 in

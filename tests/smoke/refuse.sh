@@ -17,12 +17,12 @@ refused() {
   grep -qi "$word" "$dir/out" || fail "$name: no '$word' in: $(tail -n 3 "$dir/out")"
   say "$name: $(grep -i -m 1 "$word" "$dir/out")"
 }
-control() { in_node "$build/control/spotlane-control" -c "$dir/spotlane.cfg"; }
-dataplane() { in_node "$build/dataplane/spotlane-dataplane" -d "$dir/private"; }
+control=(ip netns exec "$node_ns" "$build/control/spotlane-control" -c "$dir/spotlane.cfg")
+dataplane=(ip netns exec "$node_ns" "$build/dataplane/spotlane-dataplane" -d "$dir/private")
 
 start_node
-refused 'second control' 69 "already running, pid $control_pid" control
-refused 'second dataplane' 75 "running" dataplane
+refused 'second control' 69 "already running, pid $control_pid" "${control[@]}"
+refused 'second dataplane' 75 "running" "${dataplane[@]}"
 is_serving || fail 'the first ones were disturbed'
 [[ $(ctl -j spot get-or-create room-1 room | jq -r .state) == Created ]] || fail 'no longer creates'
 
@@ -37,7 +37,7 @@ stop_pid "$dataplane_pid" TERM
 say 'a file that is not a socket'
 rm -f "$dir/control.sock"
 echo precious > "$dir/control.sock"
-refused 'a file in the way' 75 'not a socket' control
+refused 'a file in the way' 75 'no socket' "${control[@]}"
 [[ $(cat "$dir/control.sock") == precious ]] || fail 'the file was touched'
 rm "$dir/control.sock"
 
@@ -45,7 +45,7 @@ say 'the store'
 cp "$dir/store.db" "$dir/good.db"
 head -c 20000 /dev/urandom > "$dir/store.db"
 rm -f "$dir"/store.db-*
-refused 'corrupt store' 78 'store' control
+refused 'corrupt store' 78 'store' "${control[@]}"
 cp "$dir/good.db" "$dir/store.db"
 mkfifo "$dir/sql"
 sqlite3 "$dir/store.db" < "$dir/sql" > "$dir/locker" 2>&1 &
@@ -53,7 +53,7 @@ locker=$!
 exec 9> "$dir/sql"
 printf 'PRAGMA locking_mode=EXCLUSIVE;\nBEGIN EXCLUSIVE;\n.print locked\n' >&9
 must_wait_for 'the locker' 10 grep -q locked "$dir/locker"
-refused 'locked store' 75 'store' control
+refused 'locked store' 75 'store' "${control[@]}"
 exec 9>&-
 wait "$locker"
 
@@ -63,7 +63,7 @@ mount -t tmpfs -o size=64k tmpfs "$dir/small"
 on_end() { umount "$dir/small" 2> /dev/null || true; }
 dd if=/dev/zero of="$dir/small/fill" bs=4096 > /dev/null 2>&1 || true
 sed -i "s|path = .*store.db|path = \"$dir/small/store.db|" "$dir/spotlane.cfg"
-refused 'disk full' 75 'store' control
+refused 'disk full' 75 'store' "${control[@]}"
 umount "$dir/small"
 
 say 'the dataplane'
@@ -73,7 +73,7 @@ cp "$dir/spotlane.cfg" "$dir/good.cfg"
 bad_start() {
   sed "$4" "$dir/good.cfg" > "$dir/spotlane.cfg"
   start_control
-  refused "$1" "$2" "$3" dataplane
+  refused "$1" "$2" "$3" "${dataplane[@]}"
   stop_pid "$control_pid" TERM
   cp "$dir/good.cfg" "$dir/spotlane.cfg"
 }
