@@ -191,11 +191,24 @@ static void ask_lease(struct auth *a, struct auth_op *op)
 	auth_op_restart(a, op);
 }
 
+/* Ours, but not compared with the dataplane yet: it may be Ready in the store and closed to
+ * messages, because the process that committed it died before it published it.
+ */
+static bool not_compared(const struct auth *a, const struct auth_names *n)
+{
+	return a->host.phase >= AUTH_H_RESUME && a->host.phase < AUTH_H_UP &&
+	       auth_name_same(&a->host.id.owner_id, &n->owner_id);
+}
+
 /* The row is as in op->names; `usable`: the recorded owner stands. */
 static void decide_owner(struct auth *a, struct auth_op *op, bool usable)
 {
 	struct auth_names *n = op->names;
 
+	if (usable && op->verb != AUTH_SHOW && not_compared(a, n)) {
+		auth_op_look_later(a, op);
+		return;
+	}
 	switch (op->verb) {
 	case AUTH_GET_OR_CREATE:
 		if (!usable)
