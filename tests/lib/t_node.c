@@ -361,6 +361,16 @@ uint64_t t_peer_send(struct t_peer *p, uint8_t kind, const char *id, const char 
 	return h.correlation;
 }
 
+void t_peer_raw(struct t_peer *p, unsigned lane, const void *message, uint32_t bytes)
+{
+	void *m = malloc(bytes);
+
+	NEED(m);
+	memcpy(m, message, bytes);
+	NEED(flow_send(p->flow[lane], WIRE_APP, m, bytes, m) == 0);
+	p->in_flight++;
+}
+
 const struct t_reply *t_peer_reply(const struct t_peer *p, uint64_t correlation)
 {
 	for (unsigned i = 0; i < T_COUNT(p->reply) && i < p->n_replies; i++)

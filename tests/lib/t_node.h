@@ -94,6 +94,8 @@ struct t_peer *t_node_peer(struct t_node *n);
  * that the flow took it. */
 uint64_t t_peer_send(struct t_peer *p, uint8_t kind, const char *id, const char *packet,
 		     const void *payload, uint32_t bytes, uint32_t budget_us);
+/* Queues a message as the test made it (header included) for `lane`; its own copy is sent. */
+void t_peer_raw(struct t_peer *p, unsigned lane, const void *message, uint32_t bytes);
 /* The reply to a correlation, NULL when it has not come. */
 const struct t_reply *t_peer_reply(const struct t_peer *p, uint64_t correlation);
 

@@ -117,6 +117,18 @@ static int on_big(struct spl_turn *t, void *state, const struct spl_message *m)
 	return SPL_DONE;
 }
 
+static int on_tell(struct spl_turn *t, void *state, const struct spl_message *m)
+{
+	struct t_stage_state *s = state;
+	uint64_t one = 1;
+
+	enter(s);
+	if (spl_target_set(&s->other, m->payload, m->payload_bytes) == 0)
+		spl_send(t, &s->other, spl_packet_key("add", 3), SPL_CONTENT_RAW, &one,
+			 sizeof(one));
+	return leave(s, SPL_DONE);
+}
+
 static const struct spl_handler handlers[] = {
 	{"add", SPL_TAKES_SEND | SPL_TAKES_REQUEST, on_add},
 	{"seq", SPL_TAKES_SEND, on_seq},
@@ -126,6 +138,7 @@ static const struct spl_handler handlers[] = {
 	{"fail", SPL_TAKES_REQUEST, on_fail},
 	{"silent", SPL_TAKES_REQUEST, on_silent},
 	{"big", SPL_TAKES_REQUEST, on_big},
+	{"tell", SPL_TAKES_SEND, on_tell},
 };
 
 const struct spl_stage t_stage = {

@@ -21,7 +21,8 @@ struct t_stage_report {
 /* Packets: `add` (u64; send or request: the new sum), `seq` (u64, send), `get` (request), `echo`
  * (request: the payload), `ask` (request; payload is an id: asks that Spot for `get` under HOLD and
  * passes the answer on), `fail` (answers Rejected), `silent` (request without an answer), `big`
- * (request; u32: answers with that many bytes). */
+ * (request; u32: answers with that many bytes), `tell` (send; payload is an id: sends that Spot
+ * `add` 1 and does not wait). */
 extern const struct spl_stage t_stage;
 
 #endif

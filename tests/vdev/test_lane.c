@@ -354,7 +354,7 @@ static void test_lane_low_pool_copies_out(void)
 static const struct t_case cases[] = {
 	T(test_lane_answers_requests_and_takes_sends, "S-DIR-4", "S-DIR-6"),
 	T(test_lane_error_kinds, "S-DIR-10"),
-	T(test_lane_order_survives_loss, "S-TURN-2", "S-GATE-2"),
+	T(test_lane_order_survives_loss, "S-TURN-2", "S-GATE-2", "S-TURN-3"),
 	T(test_lane_hold_across_lanes, "S-TURN-4"),
 	T(test_lane_missing_is_asked_for),
 	T(test_lane_messages_up_to_the_limit, "S-MSG-6"),

@@ -357,7 +357,7 @@ static const struct t_case cases[] = {
 	T(requests_are_checked),
 	T(request_ids_have_a_length),
 	T(table_is_whole),
-	T(every_parameter_is_checked, "S-ID-3", "S-REF-2"),
+	T(every_parameter_is_checked, "S-ID-3", "S-REF-2", "A-LOC-11"),
 	T(exclusive_parameters),
 	T(bytes_of_parameters),
 	T(config_show_has_every_option),

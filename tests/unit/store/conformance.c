@@ -476,7 +476,7 @@ const struct t_case conformance_cases[] = {
 	T(test_arguments, "A-STORE-4", "A-STORE-9"),
 	T(test_largest_transaction, "A-STORE-4"),
 	T(test_batch_keeps_order_and_results_apart, "A-STORE-3"),
-	T(test_lease_is_judged_by_the_store, "A-LEASE-3", "A-LEASE-2", "A-STORE-12"),
+	T(test_lease_is_judged_by_the_store, "A-LEASE-3", "A-LEASE-2", "A-STORE-12", "A-CLK-2"),
 	T(test_lease_rewrite_and_revoke, "A-STORE-12"),
 	T(test_leases_are_bounded),
 	T(test_retention, "A-STORE-2", "A-STORE-12"),
