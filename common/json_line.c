@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Strict reading of one JSON text: see json_line.h. Pure. */
+/* Strict reading of one JSON text: see json_line.h. Pure but for jansson's allocator, which is set
+ * to malloc and free again and again, with a note of failures beside it. */
 #include "common/json_line.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 unsigned json_line_depth(const char *text, size_t len)
@@ -30,6 +32,17 @@ unsigned json_line_depth(const char *text, size_t len)
 	return deepest;
 }
 
+static _Thread_local bool no_memory;
+
+static void *noting_malloc(size_t n)
+{
+	void *p = malloc(n);
+
+	if (!p)
+		no_memory = true;
+	return p;
+}
+
 json_t *json_line_parse(const char *text, size_t len, unsigned depth_max,
 			char why[JSON_LINE_WHY_MAX])
 {
@@ -46,7 +59,14 @@ json_t *json_line_parse(const char *text, size_t len, unsigned depth_max,
 		snprintf(why, JSON_LINE_WHY_MAX, "a NUL byte");
 		return NULL;
 	}
+	json_set_alloc_funcs(noting_malloc, free);
+	no_memory = false;
 	value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &err);
+	if (no_memory) { /* jansson may have gone on and lost a character of a text */
+		json_decref(value);
+		snprintf(why, JSON_LINE_WHY_MAX, "no memory");
+		return NULL;
+	}
 	if (!value)
 		snprintf(why, JSON_LINE_WHY_MAX, "%.150s at byte %d", err.text,
 			 err.position > 0 ? err.position : 0);

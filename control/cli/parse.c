@@ -30,6 +30,12 @@ static bool fail(struct parser *p, const char *what, const char *about)
 	return false;
 }
 
+/* Takes `v`. */
+static bool put(struct parser *p, const struct mgmt_param *param, json_t *v)
+{
+	return json_object_set_new(p->r->params, param->name, v) == 0 || fail(p, "no memory", "");
+}
+
 static bool put_integer(struct parser *p, const struct mgmt_param *param, const char *text)
 {
 	char *end;
@@ -39,8 +45,7 @@ static bool put_integer(struct parser *p, const struct mgmt_param *param, const 
 	v = strtoll(text, &end, 10);
 	if (!*text || *end || errno == ERANGE || text[0] == ' ')
 		return fail(p, "not an integer", text);
-	json_object_set_new(p->r->params, param->name, json_integer(v));
-	return true;
+	return put(p, param, json_integer(v));
 }
 
 /* Standard input as the value of a text that has a base64 twin. */
@@ -67,8 +72,7 @@ static bool put_ref(struct parser *p, const struct mgmt_param *param, const char
 	ref = json_line_parse(text, strlen(text), 2, detail);
 	if (!ref)
 		return fail(p, "not a SpotRef", detail);
-	json_object_set_new(p->r->params, param->name, ref);
-	return true;
+	return put(p, param, ref);
 }
 
 static bool put_value(struct parser *p, const struct mgmt_method *m, const struct mgmt_param *param,
@@ -89,8 +93,7 @@ static bool put_value(struct parser *p, const struct mgmt_method *m, const struc
 		return put_input(p, param);
 	if (utf8_valid_bytes(text, strlen(text)) != strlen(text))
 		return fail(p, "not valid UTF-8", param->name);
-	json_object_set_new(p->r->params, param->name, json_string(text));
-	return true;
+	return put(p, param, json_string(text));
 }
 
 /* -s PATH or -sPATH, and several flags in one word. */

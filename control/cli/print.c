@@ -90,10 +90,11 @@ static void print_header(FILE *f, const struct column *c, size_t n)
 	}
 }
 
-static void print_table(FILE *f, struct column *c, size_t n, const json_t *rows)
+static bool print_table(FILE *f, struct column *c, size_t n, const json_t *rows)
 {
 	size_t i;
 	const json_t *row;
+	bool good = true;
 
 	for (size_t k = 0; k < n; k++)
 		c[k].width = width_of(c[k].name);
@@ -102,6 +103,7 @@ static void print_table(FILE *f, struct column *c, size_t n, const json_t *rows)
 		for (size_t k = 0; k < n; k++) {
 			char *text = cell(json_object_get(row, c[k].name));
 
+			good &= text != NULL;
 			if (text && width_of(text) > c[k].width)
 				c[k].width = width_of(text);
 			free(text);
@@ -113,10 +115,12 @@ static void print_table(FILE *f, struct column *c, size_t n, const json_t *rows)
 		for (size_t k = 0; k < n; k++) {
 			char *text = cell(json_object_get(row, c[k].name));
 
+			good &= text != NULL;
 			print_padded(f, text ? text : "?", c[k].width, c[k].is_number, k + 1 == n);
 			free(text);
 		}
 	}
+	return good;
 }
 
 /* Columns of the array `name` from the method table: "name[].column". */
@@ -151,12 +155,14 @@ static size_t answer_columns(const json_t *columns, struct column *c)
 	return n;
 }
 
-static void print_pair(FILE *f, const char *name, int width, const json_t *v)
+static bool print_pair(FILE *f, const char *name, int width, const json_t *v)
 {
 	char *text = cell(v);
+	bool good = text != NULL;
 
 	fprintf(f, "%-*s  %s\n", width, name, text ? text : "?");
 	free(text);
+	return good;
 }
 
 static const char *const ref_names[] = {"spotId", "objectGeneration", "meshName", "nodeRid"};
@@ -180,9 +186,10 @@ static int name_width(const struct mgmt_method *m, const json_t *result)
 	return (int)width;
 }
 
-static void print_single(FILE *f, const struct mgmt_method *m, const json_t *result)
+static bool print_single(FILE *f, const struct mgmt_method *m, const json_t *result)
 {
 	int width = name_width(m, result);
+	bool good = true;
 
 	for (size_t i = 0; i < m->n_results; i++) {
 		const struct mgmt_result *r = &m->results[i];
@@ -191,12 +198,14 @@ static void print_single(FILE *f, const struct mgmt_method *m, const json_t *res
 		if (!v || !is_single(r))
 			continue;
 		if (!json_is_object(v)) {
-			print_pair(f, r->name, width, v);
+			good &= print_pair(f, r->name, width, v);
 			continue;
 		}
 		for (size_t k = 0; k < sizeof(ref_names) / sizeof(ref_names[0]); k++)
-			print_pair(f, ref_names[k], width, json_object_get(v, ref_names[k]));
+			good &= print_pair(f, ref_names[k], width,
+					   json_object_get(v, ref_names[k]));
 	}
+	return good;
 }
 
 static bool has_rows(const struct mgmt_method *m)
@@ -207,21 +216,19 @@ static bool has_rows(const struct mgmt_method *m)
 	return false;
 }
 
-void cli_print_result(FILE *f, const struct mgmt_method *m, const json_t *result)
+bool cli_print_result(FILE *f, const struct mgmt_method *m, const json_t *result)
 {
 	struct column c[COLUMNS_MAX];
 	const json_t *own = json_object_get(result, "columns");
+	bool good = true;
 
-	if (!has_rows(m)) {
-		print_single(f, m, result);
-		return;
-	}
-	if (json_is_array(own)) {
-		print_table(f, c, answer_columns(own, c), json_object_get(result, "rows"));
-		return;
-	}
+	if (!has_rows(m))
+		return print_single(f, m, result);
+	if (json_is_array(own))
+		return print_table(f, c, answer_columns(own, c), json_object_get(result, "rows"));
 	for (size_t i = 0; i < m->n_results; i++)
 		if (m->results[i].type == MGMT_ROWS)
-			print_table(f, c, table_columns(m, m->results[i].name, c),
-				    json_object_get(result, m->results[i].name));
+			good &= print_table(f, c, table_columns(m, m->results[i].name, c),
+					    json_object_get(result, m->results[i].name));
+	return good;
 }

@@ -8,8 +8,9 @@
 
 #include <stdio.h>
 
-/* Prints `result` of method `m`: the single values one a line, then the rows as a table. */
-void cli_print_result(FILE *f, const struct mgmt_method *m, const json_t *result);
+/* Prints `result` of method `m`: the single values one a line, then the rows as a table. False
+ * when there was no memory for all of it. */
+bool cli_print_result(FILE *f, const struct mgmt_method *m, const json_t *result);
 
 /* The text with control characters and what is not UTF-8 as \xNN. */
 void cli_print_escaped(FILE *f, const char *text, size_t len);

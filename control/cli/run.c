@@ -67,19 +67,22 @@ static int what_failed(const struct run *run, const char *what)
 	return print_error(run, line);
 }
 
-static void print_result(const struct run *run, const struct mgmt_method *m, const json_t *result)
+static int print_result(const struct run *run, const struct mgmt_method *m, const json_t *result)
 {
-	char *text;
+	char *text = NULL;
+	bool good = true;
 
 	if (run->r->quiet)
-		return;
+		return SPL_EXIT_OK;
 	if (!run->r->json) {
-		cli_print_result(run->out, m, result);
-		return;
+		good = cli_print_result(run->out, m, result);
+	} else {
+		text = json_line_text(result);
+		good = text != NULL;
+		fprintf(run->out, "%s\n", text ? text : "");
 	}
-	text = json_line_text(result);
-	fprintf(run->out, "%s\n", text ? text : "");
 	free(text);
+	return good ? SPL_EXIT_OK : what_failed(run, "no memory to print all of the result");
 }
 
 /* Asks; on success *result is owned by the caller. Errors are printed. */
@@ -115,7 +118,7 @@ static int run_call(struct run *run)
 
 	if (status != SPL_EXIT_OK)
 		return status;
-	print_result(run, run->m, result);
+	status = print_result(run, run->m, result);
 	state = json_string_value(json_object_get(result, "state"));
 	if (!run->r->json && json_is_true(json_object_get(result, "file_changed")))
 		fputs("config: the file differs from the running configuration\n", run->err);
@@ -133,7 +136,7 @@ static int run_find(struct run *run)
 	if (status != SPL_EXIT_OK)
 		return status;
 	if (json_is_object(json_object_get(result, "ref")))
-		print_result(run, run->m, result);
+		status = print_result(run, run->m, result);
 	else
 		status = what_failed(run, "no Ready Spot has this id");
 	json_decref(result);
@@ -151,9 +154,9 @@ static int find_ref(struct run *run)
 	if (status != SPL_EXIT_OK)
 		return status;
 	ref = json_object_get(result, "ref");
-	if (json_is_object(ref))
-		json_object_set(run->r->params, "ref", ref);
-	else
+	if (json_is_object(ref) && json_object_set(run->r->params, "ref", ref) != 0)
+		status = what_failed(run, "no memory");
+	else if (!json_is_object(ref))
 		status = what_failed(run, "no Ready Spot has this id");
 	json_decref(result);
 	return status;
@@ -168,48 +171,55 @@ static int run_close(struct run *run)
 		status = ask(run, run->m->name, run->r->params, &result);
 	if (status != SPL_EXIT_OK)
 		return status;
-	print_result(run, run->m, result);
+	status = print_result(run, run->m, result);
 	if (!json_is_true(json_object_get(result, "closed")))
 		status = what_failed(run, "that incarnation is gone, or members remain in it");
 	json_decref(result);
 	return status;
 }
 
+static int print_list(const struct run *run, json_t *list)
+{
+	int status;
+
+	if (run->r->all)
+		json_object_del(list, "next");
+	status = print_result(run, run->m, list);
+	if (!run->r->json && !run->r->quiet && json_object_get(list, "next"))
+		fprintf(run->err, "more: spotctl spot list --token %s\n",
+			json_string_value(json_object_get(list, "next")));
+	return status;
+}
+
 /* One page, or with --all the rows of every page as one result. */
 static int run_list(struct run *run)
 {
-	json_t *all = NULL, *page;
+	json_t *all = NULL;
 	int status = SPL_EXIT_OK;
+	bool more = true;
 
-	for (int i = 0; i < PAGES_MAX; i++) {
-		json_t *next;
+	for (int i = 0; i < PAGES_MAX && more && status == SPL_EXIT_OK; i++) {
+		json_t *page, *next;
+		bool good = true;
 
 		status = ask(run, run->m->name, run->r->params, &page);
 		if (status != SPL_EXIT_OK)
 			break;
 		next = json_object_get(page, "next");
-		if (run->r->all && json_is_string(next))
-			json_object_set(run->r->params, "token", next);
+		more = run->r->all && json_is_string(next);
+		if (more)
+			good = json_object_set(run->r->params, "token", next) == 0;
+		if (!all)
+			all = json_incref(page);
 		else
-			next = NULL;
-		if (all) {
-			json_array_extend(json_object_get(all, "spots"),
-					  json_object_get(page, "spots"));
-			json_decref(page);
-		} else {
-			all = page;
-		}
-		if (!next)
-			break;
+			good &= json_array_extend(json_object_get(all, "spots"),
+						  json_object_get(page, "spots")) == 0;
+		json_decref(page);
+		if (!good)
+			status = what_failed(run, "no memory");
 	}
-	if (status == SPL_EXIT_OK && all) {
-		if (run->r->all)
-			json_object_del(all, "next");
-		print_result(run, run->m, all);
-		if (!run->r->json && !run->r->quiet && json_object_get(all, "next"))
-			fprintf(run->err, "more: spotctl spot list --token %s\n",
-				json_string_value(json_object_get(all, "next")));
-	}
+	if (status == SPL_EXIT_OK)
+		status = print_list(run, all);
 	json_decref(all);
 	return status;
 }
@@ -223,12 +233,12 @@ static int run_shutdown(struct run *run)
 
 	if (status != SPL_EXIT_OK)
 		return status;
-	print_result(run, run->m, result);
+	status = print_result(run, run->m, result);
 	fflush(run->out);
 	ms = json_integer_value(json_object_get(result, "deadline_ms"));
 	json_decref(result);
-	if (run->r->no_wait)
-		return SPL_EXIT_OK;
+	if (run->r->no_wait || status != SPL_EXIT_OK)
+		return status;
 	if (run->r->seconds == 0)
 		run->client.deadline_ns = cli_now_ns() + (uint64_t)(ms + MORE_THAN_MS) * 1000000u;
 	status = (int)cli_wait_end(&run->client, err);
