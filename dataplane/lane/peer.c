@@ -153,24 +153,26 @@ static void send_late(struct lane_flow *f)
 	}
 }
 
-/* One packet of the flow, as a frame into the port's buffer; false when there is none to send. */
-static bool send_packet(struct lane *l, struct lane_flow *f)
+/* One packet of the flow, as a frame into the port's buffer; false when there is none to send. A
+ * buffer that was not used stays in `*spare` for the next flow.
+ */
+static bool send_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf **spare)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(l->sh->pool);
+	struct rte_mbuf *m = *spare ? *spare : rte_pktmbuf_alloc(l->sh->pool);
 	enum wire_class cls = WIRE_APP;
 	uint8_t *p;
 	uint32_t n;
 
+	*spare = m;
 	if (!m) {
 		lane_count(l, SPL_C_NO_TX_MBUF, 1);
 		return false;
 	}
 	p = rte_pktmbuf_mtod(m, uint8_t *);
 	n = flow_tx(f->flow, p + FRAME_HDR_BYTES, f->params.datagram_bytes, l->now_ns, &cls);
-	if (n == 0) {
-		rte_pktmbuf_free(m);
+	if (n == 0)
 		return false;
-	}
+	*spare = NULL;
 	build_udp(&f->path[cls], (uint16_t)n, l->ip_id++, p);
 	m->data_len = (uint16_t)(FRAME_HDR_BYTES + n);
 	m->pkt_len = m->data_len;
@@ -192,6 +194,7 @@ static void refresh_path(struct lane *l, struct lane_flow *f)
 unsigned lane_flows_tx(struct lane *l)
 {
 	struct lane_flow *f = l->dirty;
+	struct rte_mbuf *spare = NULL;
 	unsigned sent = 0;
 
 	l->dirty = NULL;
@@ -202,7 +205,7 @@ unsigned lane_flows_tx(struct lane *l)
 		f->is_dirty = false;
 		refresh_path(l, f);
 		send_late(f);
-		while (n < LANE_FLOW_PACKETS && send_packet(l, f))
+		while (n < LANE_FLOW_PACKETS && send_packet(l, f, &spare))
 			n++;
 		f->timer = flow_next_timer(f->flow);
 		if (n == LANE_FLOW_PACKETS || (f->late_head && n > 0))
@@ -210,6 +213,7 @@ unsigned lane_flows_tx(struct lane *l)
 		sent += n;
 		f = next;
 	}
+	rte_pktmbuf_free(spare);
 	return sent;
 }
 
