@@ -34,6 +34,7 @@ void host_wait_free(struct host_wait *w)
 	TAILQ_REMOVE(&w->h->waits, w, link);
 	if (w->is_call)
 		w->h->n_calls--;
+	json_decref(w->params);
 	free(w);
 }
 

@@ -37,7 +37,9 @@ struct host_wait {
 	/* METHOD */
 	struct mgmt_call *call;
 	enum spl_mgmt_method method;
-	char object[300]; /* what it is about, for errors */
+	char object[300];  /* what it is about, for errors */
+	json_t *params;	   /* of a call to a Spot; owned */
+	uint64_t deadline; /* of that call */
 	/* MESH */
 	uint64_t connection, corr;
 	uint8_t op;

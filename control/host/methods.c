@@ -181,10 +181,29 @@ static json_t *list_json(const struct auth_reply *r)
 	return out;
 }
 
+static void call_dataplane(struct host_wait *w);
+
+static void call_resolved(struct host_wait *w, const struct auth_reply *r)
+{
+	if (r->kind == SPL_OK && r->route == AUTH_ROUTE_READY) {
+		call_dataplane(w);
+		return;
+	}
+	if (r->route == AUTH_ROUTE_MISSING)
+		host_method_fail(w, SPL_E_NOT_FOUND, "no such Spot");
+	else
+		host_method_fail(w, r->kind == SPL_OK ? SPL_E_UNAVAILABLE : r->kind, r->text);
+	host_wait_free(w);
+}
+
 void host_method_reply(struct host_wait *w, const struct auth_reply *r)
 {
 	json_t *out = NULL;
 
+	if (r->verb == AUTH_RESOLVE) {
+		call_resolved(w, r);
+		return;
+	}
 	if (r->kind != SPL_OK) {
 		host_method_fail(w, r->kind, r->text);
 		host_wait_free(w);
@@ -211,7 +230,7 @@ void host_method_reply(struct host_wait *w, const struct auth_reply *r)
 		break;
 	case AUTH_SHOW:
 	case AUTH_RESOLVE:
-		break; /* no method asks these */
+		break; /* no answer is made of these */
 	}
 	mgmt_reply(w->call, out);
 	host_wait_free(w);
@@ -373,40 +392,31 @@ out:
 	host_wait_free(w);
 }
 
-static void spot_call(struct mgmt_call *call, const json_t *params, struct host *h, bool request)
+/* Hands the message to the dataplane, which has the Spot. */
+static void call_dataplane(struct host_wait *w)
 {
-	struct host_wait *w =
-		wait_new(h, call, request ? SPL_MGMT_SPOT_REQUEST : SPL_MGMT_SPOT_SEND, "spot",
-			 params, "id");
+	bool request = w->method == SPL_MGMT_SPOT_REQUEST;
+	bool text = json_object_get(w->params, "payload") != NULL;
 	struct dp_spot_call m = {.is_request = request};
 	struct dplink_want want = {.type = DP_SPOT_CALLED, .fn = on_called, .ctx = w};
-	bool text = json_object_get(params, "payload") != NULL;
+	struct host *h = w->h;
 	void *payload;
 	size_t n;
 	int fd = -1, rc;
 
-	if (mgmt_param_bytes(params, "payload", &payload, &n) < 0)
+	if (mgmt_param_bytes(w->params, "payload", &payload, &n) < 0)
 		host_fatal("out of memory");
 	m.content = text ? SPL_CONTENT_TEXT : SPL_CONTENT_RAW;
-	m.deadline = deadline_of(h, params,
-				 request ? h->cfg->timeouts.request_ms : h->cfg->timeouts.send_ms);
-	m.id = host_pack(bytes_of(params, "id"));
-	m.packet = host_pack(bytes_of(params, "packet"));
+	m.deadline = w->deadline;
+	m.id = host_pack(bytes_of(w->params, "id"));
+	m.packet = host_pack(bytes_of(w->params, "packet"));
 	m.payload = (struct pack_bytes){payload, (uint32_t)n};
 	/* The dataplane ends the call at its deadline; this one is for a dataplane that hangs. */
 	want.deadline = m.deadline + CLOCK_NS_PER_S;
-	w->is_call = true;
-	h->n_calls++;
-	if (h->n_calls > HOST_CALLS_MAX) {
-		rc = -EBUSY;
-	} else if (!h->has_id) {
-		rc = -ENOTCONN;
-	} else {
-		rc = dp_field_out(&m.payload, &fd);
-		if (rc == 0) {
-			dp_put_spot_call(dplink_begin(h->link, DP_SPOT_CALL), &m);
-			rc = dplink_request(h->link, fd, &want);
-		}
+	rc = h->has_id ? dp_field_out(&m.payload, &fd) : -ENOTCONN;
+	if (rc == 0) {
+		dp_put_spot_call(dplink_begin(h->link, DP_SPOT_CALL), &m);
+		rc = dplink_request(h->link, fd, &want);
 	}
 	free(payload);
 	if (rc == 0)
@@ -414,6 +424,31 @@ static void spot_call(struct mgmt_call *call, const json_t *params, struct host 
 	host_method_fail(w, rc == -EBUSY ? SPL_E_CAPACITY_EXCEEDED : SPL_E_UNAVAILABLE,
 			 rc == -EBUSY ? "too many calls are under way" : "no dataplane serves");
 	host_wait_free(w);
+}
+
+/* Resolves first, so that a Spot that does not exist is told from one that is not to be had, for
+ * sends too (S-ADDR-6). One deadline, of the call, covers both. */
+static void spot_call(struct mgmt_call *call, const json_t *params, struct host *h, bool request)
+{
+	struct host_wait *w =
+		wait_new(h, call, request ? SPL_MGMT_SPOT_REQUEST : SPL_MGMT_SPOT_SEND, "spot",
+			 params, "id");
+	struct auth_request r = {.verb = AUTH_RESOLVE, .id = bytes_of(params, "id")};
+
+	w->is_call = true;
+	h->n_calls++;
+	if (h->n_calls > HOST_CALLS_MAX) {
+		host_method_fail(w, SPL_E_CAPACITY_EXCEEDED, "too many calls are under way");
+		host_wait_free(w);
+		return;
+	}
+	w->params = json_deep_copy(params);
+	if (!w->params)
+		host_fatal("out of memory");
+	w->deadline = deadline_of(h, params,
+				  request ? h->cfg->timeouts.request_ms : h->cfg->timeouts.send_ms);
+	r.deadline = (int64_t)w->deadline;
+	submit(h, w, &r);
 }
 
 static void spot_send(struct mgmt_call *call, const json_t *params, void *ctx)
