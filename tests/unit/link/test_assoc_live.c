@@ -185,7 +185,8 @@ static void test_assoc_shutdown(void)
 	CU_ASSERT_EQUAL(na.last_down.reason, ASSOC_DOWN_CLOSED);
 	CU_ASSERT_EQUAL(assoc_closing(nb.a), 0);
 	CU_ASSERT_EQUAL(assoc_count(nb.a), 0);
-	run(pair, 2, SECOND, NULL);
+	run(pair, 2, 20 * SECOND, NULL);
+	CU_ASSERT_EQUAL(assoc_next_timer(nb.a), ASSOC_NEVER); /* no beacon, no dial any more */
 	CU_ASSERT_EQUAL(na.last_refusal.reason, WIRE_REFUSE_SHUTDOWN);
 	CU_ASSERT_EQUAL(na.ups, 1);
 	stop_pair();

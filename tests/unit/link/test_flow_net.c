@@ -282,7 +282,7 @@ static const struct t_case cases[] = {
 	T(test_flow_clean_path, "S-LIM-14"), T(test_flow_bad_path, "S-LIM-14"),
 	T(test_flow_counters_wrap),	     T(test_flow_last_numbers),
 	T(test_flow_small_everything),	     T(test_flow_memory_fails),
-	T(test_flow_conservation),	     T(test_flow_stopped_receiver, "S-LIM-14", "S-LIM-10"),
+	T(test_flow_conservation),	     T(test_flow_stopped_receiver, "S-LIM-14"),
 	T(test_flow_ends_in_traffic),	     T(test_flow_idle_returns_credit),
 };
 

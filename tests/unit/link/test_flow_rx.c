@@ -377,7 +377,7 @@ static const struct t_case cases[] = {
 	T(test_rx_id_of_another_life, "A-LIVE-7"),
 	T(test_rx_truncated_at_every_byte, "S-WIRE-1"),
 	T(test_rx_record_fields, "S-WIRE-1"),
-	T(test_rx_control_in_application_class, "S-WIRE-2"),
+	T(test_rx_control_in_application_class),
 	T(test_rx_all_or_nothing),
 	T(test_rx_packet_numbers),
 	T(test_rx_old_message_new_number),

@@ -370,7 +370,7 @@ static const struct t_case cases[] = {
 	T(test_wire_association_decodes, "S-WIRE-1"),
 	T(test_wire_flow_encodes),
 	T(test_wire_flow_decodes, "S-WIRE-1"),
-	T(test_wire_messages, "S-WIRE-2", "S-MSG-2"),
+	T(test_wire_messages),
 	T(test_wire_control_bodies),
 	T(test_wire_document_names_vectors),
 };
