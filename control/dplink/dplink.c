@@ -78,6 +78,8 @@ static void say(struct dplink *l, int level, const char *text)
 	if (strcmp(l->said, text) == 0)
 		return;
 	snprintf(l->said, sizeof(l->said), "%s", text);
+	if (l->ending && level < LOG_LEVEL_DEBUG)
+		level++;
 	log_line((enum log_level)level, MODULE, "%s path=%s", text, l->path);
 }
 
@@ -142,7 +144,8 @@ static void process_ended(struct dplink *l)
 	l->epoch = 0;
 	if (!epoch || l->state == DPLINK_CLOSED)
 		return;
-	log_warn(MODULE, "dataplane process has ended pid=%d epoch=%016llx", (int)pid,
+	log_line(l->ending ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, MODULE,
+		 "dataplane process has ended pid=%d epoch=%016llx", (int)pid,
 		 (unsigned long long)epoch);
 	l->o.ops->dead(l->o.ctx, epoch);
 }
@@ -397,6 +400,11 @@ void dplink_close(struct dplink *l, void (*done)(void *arg), void *arg)
 	uv_close((uv_handle_t *)&l->retry, handle_closed);
 	uv_close((uv_handle_t *)&l->tick, handle_closed);
 	uv_close((uv_handle_t *)&l->flush, handle_closed);
+}
+
+void dplink_expect_end(struct dplink *l)
+{
+	l->ending = true;
 }
 
 void dplink_poke(struct dplink *l)

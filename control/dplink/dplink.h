@@ -84,6 +84,9 @@ int dplink_open(struct dplink **out, uv_loop_t *loop, const struct dplink_option
 /* Ends every request with -ECONNRESET, closes, then calls `done`; the link is gone then. */
 void dplink_close(struct dplink *l, void (*done)(void *arg), void *arg);
 
+/* The dataplane was told to end: that it does is no warning any more. */
+void dplink_expect_end(struct dplink *l);
+
 /* Looks for the dataplane now instead of at the end of the backoff. */
 void dplink_poke(struct dplink *l);
 

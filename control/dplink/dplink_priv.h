@@ -37,6 +37,7 @@ struct dplink {
 	unsigned retry_ms, closing;
 	char said[160];	     /* the last reason that was logged while not connected */
 	const char *cut_why; /* cut before the next wait */
+	bool ending;	     /* its end is expected */
 	bool held, blocked;  /* blocked: the socket is full, UV_WRITABLE is watched */
 
 	struct dp_rx *rx;

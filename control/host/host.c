@@ -150,6 +150,7 @@ static void on_host_stopped(struct host *h, bool forced, const char *text)
 		return;
 	}
 	host_life_ended(h, &h->id.rid);
+	dplink_expect_end(h->link);
 	host_send_exit(h, false);
 	uv_timer_start(&h->deadline, on_deadline, HOST_EXIT_NS / CLOCK_NS_PER_MS, 0);
 }

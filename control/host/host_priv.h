@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of the host. host.c: life, effects of the authority. dataplane.c: what comes from the
- * dataplane. commands.c: what goes there. life.c: which lifecycles have ended. mesh.c: control
- * messages of clients and handlers. methods.c, show.c: the management methods. dpconf.c: the
- * configuration as the dataplane gets it.
+ * dataplane. lifecycle.c, commands.c: what goes there. life.c: which lifecycles have ended. mesh.c:
+ * control messages of clients and handlers. methods.c, calls.c, show.c: the management methods.
+ * dpconf.c: the configuration as the dataplane gets it.
  */
 #ifndef SPL_CONTROL_HOST_PRIV_H
 #define SPL_CONTROL_HOST_PRIV_H
@@ -33,13 +33,13 @@ struct host_wait {
 	TAILQ_ENTRY(host_wait) link;
 	struct host *h;
 	enum host_wait_kind kind;
-	bool is_call; /* waits for the dataplane, not for the authority */
+	bool is_call; /* of an operator to a Spot: resolved first, then with the dataplane */
 	/* METHOD */
 	struct mgmt_call *call;
 	enum spl_mgmt_method method;
 	char object[300];  /* what it is about, for errors */
 	json_t *params;	   /* of a call to a Spot; owned */
-	uint64_t deadline; /* of that call */
+	uint64_t deadline; /* of that call, ns */
 	/* MESH */
 	uint64_t connection, corr;
 	uint8_t op;
@@ -135,15 +135,17 @@ void host_dataplane_ended(struct host *h);
 /* ---- dataplane.c ---- */
 extern const struct dplink_ops host_link_ops;
 
-/* ---- commands.c ---- */
+/* ---- lifecycle.c ---- */
 void host_send_config(struct host *h);
 void host_send_identity(struct host *h);
 void host_send_state(struct host *h);
 void host_send_lease(struct host *h);
 void host_send_lease_lost(struct host *h, const char *why);
 void host_send_exit(struct host *h, bool forced);
-void host_command(struct host *h, enum auth_fx_kind kind, const struct auth_command *c);
 void host_inventory(struct host *h);
+
+/* ---- commands.c ---- */
+void host_command(struct host *h, enum auth_fx_kind kind, const struct auth_command *c);
 
 /* ---- life.c ---- */
 /* Writes down which process the lifecycle is, before it learns its identity. */
@@ -160,6 +162,21 @@ void host_mesh_reply(struct host_wait *w, const struct auth_reply *r);
 /* ---- methods.c ---- */
 void host_method_reply(struct host_wait *w, const struct auth_reply *r);
 void host_method_fail(struct host_wait *w, int kind, const char *text);
+
+/* Parameters of a method; bytes are views. */
+struct auth_bytes host_param_bytes(const json_t *params, const char *name);
+uint64_t host_param_deadline(const struct host *h, const json_t *params, uint32_t default_ms);
+/* A wait for the answer to `call`, about "what NAME". */
+struct host_wait *host_method_wait(struct host *h, struct mgmt_call *call,
+				   enum spl_mgmt_method method, const char *what,
+				   const json_t *params, const char *name);
+/* host_submit() as an operation of this process; answers the call when that fails. */
+void host_method_submit(struct host *h, struct host_wait *w, struct auth_request *r);
+
+/* ---- calls.c ---- */
+void host_spot_send(struct mgmt_call *call, const json_t *params, void *ctx);
+void host_spot_request(struct mgmt_call *call, const json_t *params, void *ctx);
+void host_call_resolved(struct host_wait *w, const struct auth_reply *r);
 
 /* ---- show.c ---- */
 void host_node_show(struct mgmt_call *call, const json_t *params, void *ctx);

@@ -11,7 +11,7 @@
 
 #define LIST_LIMIT 100
 
-static const char *text_of(const json_t *params, const char *name, size_t *n)
+static const char *host_param_text(const json_t *params, const char *name, size_t *n)
 {
 	const json_t *v = json_object_get(params, name);
 
@@ -19,15 +19,15 @@ static const char *text_of(const json_t *params, const char *name, size_t *n)
 	return v ? json_string_value(v) : "";
 }
 
-static struct auth_bytes bytes_of(const json_t *params, const char *name)
+struct auth_bytes host_param_bytes(const json_t *params, const char *name)
 {
 	size_t n;
-	const char *p = text_of(params, name, &n);
+	const char *p = host_param_text(params, name, &n);
 
 	return (struct auth_bytes){p, (uint32_t)n};
 }
 
-static uint64_t deadline_of(const struct host *h, const json_t *params, uint32_t default_ms)
+uint64_t host_param_deadline(const struct host *h, const json_t *params, uint32_t default_ms)
 {
 	const json_t *v = json_object_get(params, "timeout_ms");
 	uint64_t ms = v ? (uint64_t)json_integer_value(v) : default_ms;
@@ -35,13 +35,13 @@ static uint64_t deadline_of(const struct host *h, const json_t *params, uint32_t
 	return host_now(h) + ms * CLOCK_NS_PER_MS;
 }
 
-static struct host_wait *wait_new(struct host *h, struct mgmt_call *call,
-				  enum spl_mgmt_method method, const char *what,
-				  const json_t *params, const char *name)
+struct host_wait *host_method_wait(struct host *h, struct mgmt_call *call,
+				   enum spl_mgmt_method method, const char *what,
+				   const json_t *params, const char *name)
 {
 	struct host_wait *w = host_wait_new(h, HOST_WAIT_METHOD);
 	size_t n;
-	const char *p = text_of(params, name, &n);
+	const char *p = host_param_text(params, name, &n);
 
 	w->call = call;
 	w->method = method;
@@ -62,7 +62,7 @@ void host_method_fail(struct host_wait *w, int kind, const char *text)
 	w->call = NULL;
 }
 
-static void submit(struct host *h, struct host_wait *w, struct auth_request *r)
+void host_method_submit(struct host *h, struct host_wait *w, struct auth_request *r)
 {
 	int rc;
 
@@ -181,27 +181,12 @@ static json_t *list_json(const struct auth_reply *r)
 	return out;
 }
 
-static void call_dataplane(struct host_wait *w);
-
-static void call_resolved(struct host_wait *w, const struct auth_reply *r)
-{
-	if (r->kind == SPL_OK && r->route == AUTH_ROUTE_READY) {
-		call_dataplane(w);
-		return;
-	}
-	if (r->route == AUTH_ROUTE_MISSING)
-		host_method_fail(w, SPL_E_NOT_FOUND, "no such Spot");
-	else
-		host_method_fail(w, r->kind == SPL_OK ? SPL_E_UNAVAILABLE : r->kind, r->text);
-	host_wait_free(w);
-}
-
 void host_method_reply(struct host_wait *w, const struct auth_reply *r)
 {
 	json_t *out = NULL;
 
 	if (r->verb == AUTH_RESOLVE) {
-		call_resolved(w, r);
+		host_call_resolved(w, r);
 		return;
 	}
 	if (r->kind != SPL_OK) {
@@ -230,7 +215,7 @@ void host_method_reply(struct host_wait *w, const struct auth_reply *r)
 		break;
 	case AUTH_SHOW:
 	case AUTH_RESOLVE:
-		break; /* no answer is made of these */
+		break; /* no method asks the one, and the other was above */
 	}
 	mgmt_reply(w->call, out);
 	host_wait_free(w);
@@ -246,16 +231,16 @@ static void create(struct mgmt_call *call, const json_t *params, struct host *h,
 	void *request;
 	size_t n;
 
-	w = verb == AUTH_CREATE ? wait_new(h, call, method, "spot of type", params, "type")
-				: wait_new(h, call, method, "spot", params, "id");
+	w = verb == AUTH_CREATE ? host_method_wait(h, call, method, "spot of type", params, "type")
+				: host_method_wait(h, call, method, "spot", params, "id");
 	if (mgmt_param_bytes(params, "request", &request, &n) < 0)
 		host_fatal("out of memory");
-	r.deadline = (int64_t)deadline_of(h, params, h->cfg->timeouts.create_ms);
-	r.id = bytes_of(params, "id");
-	r.type = bytes_of(params, "type");
-	r.mesh = bytes_of(params, "mesh");
+	r.deadline = (int64_t)host_param_deadline(h, params, h->cfg->timeouts.create_ms);
+	r.id = host_param_bytes(params, "id");
+	r.type = host_param_bytes(params, "type");
+	r.mesh = host_param_bytes(params, "mesh");
 	r.request = (struct auth_bytes){request, (uint32_t)n};
-	submit(h, w, &r);
+	host_method_submit(h, w, &r);
 	free(request);
 }
 
@@ -274,9 +259,10 @@ static void spot_find(struct mgmt_call *call, const json_t *params, void *ctx)
 	struct host *h = ctx;
 	struct auth_request r = {.verb = AUTH_FIND};
 
-	r.deadline = (int64_t)deadline_of(h, params, h->cfg->timeouts.request_ms);
-	r.id = bytes_of(params, "id");
-	submit(h, wait_new(h, call, SPL_MGMT_SPOT_FIND, "spot", params, "id"), &r);
+	r.deadline = (int64_t)host_param_deadline(h, params, h->cfg->timeouts.request_ms);
+	r.id = host_param_bytes(params, "id");
+	host_method_submit(h, host_method_wait(h, call, SPL_MGMT_SPOT_FIND, "spot", params, "id"),
+			   &r);
 }
 
 static int unhex(const char *text, size_t n, uint8_t *out)
@@ -296,27 +282,28 @@ static void spot_list(struct mgmt_call *call, const json_t *params, void *ctx)
 {
 	struct host *h = ctx;
 	struct auth_request r = {.verb = AUTH_LIST};
-	struct host_wait *w = wait_new(h, call, SPL_MGMT_SPOT_LIST, "spots", params, "kind");
+	struct host_wait *w =
+		host_method_wait(h, call, SPL_MGMT_SPOT_LIST, "spots", params, "kind");
 	const json_t *limit = json_object_get(params, "limit");
 	uint8_t token[AUTH_TOKEN_MAX];
 	size_t n;
-	const char *p = text_of(params, "kind", &n);
+	const char *p = host_param_text(params, "kind", &n);
 
 	r.kind = n == 0	       ? SPL_KIND_INVALID
 		 : p[0] == 'e' ? SPL_KIND_ENTRY
 		 : p[0] == 'u' ? SPL_KIND_USER
 			       : SPL_KIND_INSTANCE;
-	r.type = bytes_of(params, "type");
+	r.type = host_param_bytes(params, "type");
 	r.limit = limit ? (uint32_t)json_integer_value(limit) : LIST_LIMIT;
-	r.deadline = (int64_t)deadline_of(h, params, h->cfg->timeouts.request_ms);
-	p = text_of(params, "token", &n);
+	r.deadline = (int64_t)host_param_deadline(h, params, h->cfg->timeouts.request_ms);
+	p = host_param_text(params, "token", &n);
 	if (n % 2 || n > 2 * AUTH_TOKEN_MAX || unhex(p, n, token) < 0) {
 		host_method_fail(w, SPL_E_INVALID_OPERATION, "no such token");
 		host_wait_free(w);
 		return;
 	}
 	r.token = (struct auth_bytes){token, (uint32_t)n / 2};
-	submit(h, w, &r);
+	host_method_submit(h, w, &r);
 }
 
 static void spot_close(struct mgmt_call *call, const json_t *params, void *ctx)
@@ -324,7 +311,7 @@ static void spot_close(struct mgmt_call *call, const json_t *params, void *ctx)
 	struct host *h = ctx;
 	struct auth_request r = {.verb = AUTH_CLOSE};
 	const json_t *v = json_object_get(params, "ref");
-	struct host_wait *w = wait_new(h, call, SPL_MGMT_SPOT_CLOSE, "spot", v, "spotId");
+	struct host_wait *w = host_method_wait(h, call, SPL_MGMT_SPOT_CLOSE, "spot", v, "spotId");
 	struct spl_spot_ref ref;
 	const char *why = "";
 
@@ -335,8 +322,8 @@ static void spot_close(struct mgmt_call *call, const json_t *params, void *ctx)
 	}
 	r.id = (struct auth_bytes){ref.spot_id.b, ref.spot_id.len};
 	r.obj_gen = ref.object_generation;
-	r.deadline = (int64_t)deadline_of(h, params, h->cfg->timeouts.request_ms);
-	submit(h, w, &r);
+	r.deadline = (int64_t)host_param_deadline(h, params, h->cfg->timeouts.request_ms);
+	host_method_submit(h, w, &r);
 }
 
 static void spot_reclaim(struct mgmt_call *call, const json_t *params, void *ctx)
@@ -345,120 +332,12 @@ static void spot_reclaim(struct mgmt_call *call, const json_t *params, void *ctx
 	bool one = json_object_get(params, "id") != NULL;
 	struct auth_request r = {.verb = one ? AUTH_RECLAIM_ID : AUTH_RECLAIM_NODE};
 
-	r.id = bytes_of(params, one ? "id" : "node");
-	r.deadline = (int64_t)deadline_of(h, params, h->cfg->timeouts.request_ms);
-	submit(h,
-	       wait_new(h, call, SPL_MGMT_SPOT_RECLAIM, one ? "spot" : "node", params,
-			one ? "id" : "node"),
-	       &r);
-}
-
-/* ---- calls to Spots ---- */
-
-static void on_called(void *ctx, uint64_t tag, const struct dplink_end *end)
-{
-	struct host_wait *w = ctx;
-	struct dp_blob blob = {NULL, 0};
-	struct dp_spot_called m;
-	json_t *out = NULL;
-
-	if (end->rc < 0) {
-		host_method_fail(w,
-				 end->rc == -EREMOTEIO	 ? end->kind
-				 : end->rc == -ETIMEDOUT ? SPL_E_DEADLINE_EXCEEDED
-							 : SPL_E_UNAVAILABLE,
-				 end->rc == -ETIMEDOUT ? "the dataplane did not answer in time"
-						       : "the dataplane is not reachable");
-		goto out;
-	}
-	dp_get_spot_called(&end->m->body, &m);
-	if (!dp_done(&end->m->body) || dp_field_in(&m.payload, end->m->fd, &blob) < 0) {
-		dplink_cut(w->h->link, "malformed SPOT_CALLED");
-		host_method_fail(w, SPL_E_INTERNAL_FAILURE, "the dataplane sent a malformed reply");
-		goto out;
-	}
-	if (m.kind != SPL_OK) {
-		host_method_fail(w, m.kind, "the message was not handled");
-		goto out;
-	}
-	out = json_object();
-	if (w->method == SPL_MGMT_SPOT_SEND)
-		json_object_set_new(out, "accepted", json_true());
-	else if (mgmt_result_bytes(out, "reply", m.payload.p, m.payload.len) < 0)
-		host_fatal("out of memory");
-	mgmt_reply(w->call, out);
-out:
-	dp_blob_unmap(&blob);
-	host_wait_free(w);
-}
-
-/* Hands the message to the dataplane, which has the Spot. */
-static void call_dataplane(struct host_wait *w)
-{
-	bool request = w->method == SPL_MGMT_SPOT_REQUEST;
-	bool text = json_object_get(w->params, "payload") != NULL;
-	struct dp_spot_call m = {.is_request = request};
-	struct dplink_want want = {.type = DP_SPOT_CALLED, .fn = on_called, .ctx = w};
-	struct host *h = w->h;
-	void *payload;
-	size_t n;
-	int fd = -1, rc;
-
-	if (mgmt_param_bytes(w->params, "payload", &payload, &n) < 0)
-		host_fatal("out of memory");
-	m.content = text ? SPL_CONTENT_TEXT : SPL_CONTENT_RAW;
-	m.deadline = w->deadline;
-	m.id = host_pack(bytes_of(w->params, "id"));
-	m.packet = host_pack(bytes_of(w->params, "packet"));
-	m.payload = (struct pack_bytes){payload, (uint32_t)n};
-	/* The dataplane ends the call at its deadline; this one is for a dataplane that hangs. */
-	want.deadline = m.deadline + CLOCK_NS_PER_S;
-	rc = h->has_id ? dp_field_out(&m.payload, &fd) : -ENOTCONN;
-	if (rc == 0) {
-		dp_put_spot_call(dplink_begin(h->link, DP_SPOT_CALL), &m);
-		rc = dplink_request(h->link, fd, &want);
-	}
-	free(payload);
-	if (rc == 0)
-		return;
-	host_method_fail(w, rc == -EBUSY ? SPL_E_CAPACITY_EXCEEDED : SPL_E_UNAVAILABLE,
-			 rc == -EBUSY ? "too many calls are under way" : "no dataplane serves");
-	host_wait_free(w);
-}
-
-/* Resolves first, so that a Spot that does not exist is told from one that is not to be had, for
- * sends too (S-ADDR-6). One deadline, of the call, covers both. */
-static void spot_call(struct mgmt_call *call, const json_t *params, struct host *h, bool request)
-{
-	struct host_wait *w =
-		wait_new(h, call, request ? SPL_MGMT_SPOT_REQUEST : SPL_MGMT_SPOT_SEND, "spot",
-			 params, "id");
-	struct auth_request r = {.verb = AUTH_RESOLVE, .id = bytes_of(params, "id")};
-
-	w->is_call = true;
-	h->n_calls++;
-	if (h->n_calls > HOST_CALLS_MAX) {
-		host_method_fail(w, SPL_E_CAPACITY_EXCEEDED, "too many calls are under way");
-		host_wait_free(w);
-		return;
-	}
-	w->params = json_deep_copy(params);
-	if (!w->params)
-		host_fatal("out of memory");
-	w->deadline = deadline_of(h, params,
-				  request ? h->cfg->timeouts.request_ms : h->cfg->timeouts.send_ms);
-	r.deadline = (int64_t)w->deadline;
-	submit(h, w, &r);
-}
-
-static void spot_send(struct mgmt_call *call, const json_t *params, void *ctx)
-{
-	spot_call(call, params, ctx, false);
-}
-
-static void spot_request(struct mgmt_call *call, const json_t *params, void *ctx)
-{
-	spot_call(call, params, ctx, true);
+	r.id = host_param_bytes(params, one ? "id" : "node");
+	r.deadline = (int64_t)host_param_deadline(h, params, h->cfg->timeouts.request_ms);
+	host_method_submit(h,
+			   host_method_wait(h, call, SPL_MGMT_SPOT_RECLAIM, one ? "spot" : "node",
+					    params, one ? "id" : "node"),
+			   &r);
 }
 
 static void node_shutdown(struct mgmt_call *call, const json_t *params, void *ctx)
@@ -481,8 +360,8 @@ void host_methods(struct mgmt_method m[SPL_MGMT_METHOD_COUNT])
 	m[SPL_MGMT_SPOT_FIND].handler = spot_find;
 	m[SPL_MGMT_SPOT_LIST].handler = spot_list;
 	m[SPL_MGMT_SPOT_CLOSE].handler = spot_close;
-	m[SPL_MGMT_SPOT_SEND].handler = spot_send;
-	m[SPL_MGMT_SPOT_REQUEST].handler = spot_request;
+	m[SPL_MGMT_SPOT_SEND].handler = host_spot_send;
+	m[SPL_MGMT_SPOT_REQUEST].handler = host_spot_request;
 	m[SPL_MGMT_SPOT_RECLAIM].handler = spot_reclaim;
 	m[SPL_MGMT_STATS_SHOW].handler = host_stats_show;
 	m[SPL_MGMT_CONFIG_SHOW].handler = host_config_show;

@@ -322,9 +322,9 @@ static const struct t_case cases[] = {
 	T(test_host_long_requests_and_replies_travel_as_memfds),
 	T(test_host_calls_to_spots),
 	T(test_host_a_broken_link_repeats_what_was_under_way),
-	T(test_host_a_restarted_control_takes_the_lifecycle_over),
-	T(test_host_a_creation_survives_the_death_of_control_or_is_cancelled),
-	T(test_host_a_store_that_fails_fences_and_recovers),
+	T(test_host_a_restarted_control_takes_the_lifecycle_over, "A-LEASE-12"),
+	T(test_host_a_creation_survives_the_death_of_control_or_is_cancelled, "A-FAIL-4"),
+	T(test_host_a_store_that_fails_fences_and_recovers, "A-LEASE-4", "A-LEASE-9", "S-LEASE-2"),
 	T(test_host_statistics_and_configuration_are_shown),
 };
 
