@@ -6,24 +6,19 @@
  *
  * Below, the processor time of the engine itself, in nanoseconds a packet.
  */
+#include "tests/bench/bench_lib.h"
 #include "tests/bench/bench_link_cpu.h"
 #include "tests/unit/link/net.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define RUNS	      5
 #define PATH_BITS     10000000000ULL
 #define ROUND_TRIP_NS 200000ULL
 #define FRAME_EXTRA   46 /* Ethernet with its checksum, IPv4 and UDP around a packet */
 
 struct one_case {
 	uint32_t loss_ppm, bytes;
-};
-
-struct result {
-	double value, floor, ratio, spread;
+	uint64_t seed; /* of the next run */
 };
 
 static void set_params(struct flow_params p[NET_ENDS])
@@ -78,82 +73,59 @@ static double goodput(const struct one_case *c, uint64_t seed)
 	return gbit;
 }
 
-static int by_value(const void *a, const void *b)
+static double product(void *ctx)
 {
-	double x = *(const double *)a, y = *(const double *)b;
+	struct one_case *c = ctx;
 
-	return x < y ? -1 : x > y;
+	return goodput(c, c->seed++);
 }
 
-/* Median of RUNS seeds, and (largest - smallest) / median. False when a run failed. */
-static bool measure(const struct one_case *c, uint64_t seed, struct result *r)
+static double path_rate(void *ctx)
 {
-	double v[RUNS];
-
-	for (int i = 0; i < RUNS; i++) {
-		v[i] = goodput(c, seed + (uint64_t)i);
-		if (v[i] < 0)
-			return false;
-	}
-	qsort(v, RUNS, sizeof(v[0]), by_value);
-	r->value = v[RUNS / 2];
-	r->spread = (v[RUNS - 1] - v[0]) / r->value;
-	return true;
+	return PATH_BITS / 1e9;
 }
 
-static void report(const struct one_case *c, const struct result *r, FILE *json)
+static double lossless(void *ctx)
 {
-	double percent = c->loss_ppm / 10000.0;
+	const struct one_case *c = ctx;
+	struct one_case clean = {.bytes = c->bytes};
 
-	printf("%8g %8u %12.3f %12.3f %8.3f %8.3f\n", percent, c->bytes, r->value, r->floor,
-	       r->ratio, r->spread);
-	if (json)
-		fprintf(json,
-			"{\"bench\":\"link\",\"case\":\"loss=%g,bytes=%u\",\"value\":%.4f,"
-			"\"unit\":\"Gbit/s\",\"floor\":%.4f,\"ratio\":%.4f,\"runs\":%d,"
-			"\"spread\":%.4f}\n",
-			percent, c->bytes, r->value, r->floor, r->ratio, RUNS, r->spread);
-}
-
-/* The value of an option, or NULL. */
-static const char *option(int argc, char **argv, const char *name)
-{
-	for (int i = 1; i + 1 < argc; i++)
-		if (strcmp(argv[i], name) == 0)
-			return argv[i + 1];
-	return NULL;
+	return goodput(&clean, c->seed);
 }
 
 int main(int argc, char **argv)
 {
-	static const uint32_t loss[] = {0, 1000, 10000, 100000}, bytes[] = {64, 65536};
-	const char *path = option(argc, argv, "--json"), *number = option(argc, argv, "--seed");
-	FILE *json = path ? fopen(path, "a") : NULL;
-	uint64_t seed = number ? strtoull(number, NULL, 0) : 1;
+	static const struct {
+		const char *name;
+		uint32_t loss_ppm, bytes;
+		double target;
+	} row[] = {
+		{"loss=0,bytes=64", 0, 64, 0},
+		{"loss=0.1,bytes=64", 1000, 64, 0},
+		{"loss=1,bytes=64", 10000, 64, 0},
+		{"loss=10,bytes=64", 100000, 64, 0},
+		{"loss=0,bytes=65536", 0, 65536, 0.9},
+		{"loss=0.1,bytes=65536", 1000, 65536, 0},
+		{"loss=1,bytes=65536", 10000, 65536, 0.9},
+		{"loss=10,bytes=65536", 100000, 65536, 0},
+	};
+	struct bench b;
+	int status;
 
-	if (path && !json)
-		return 1;
+	if (!bench_init(&b, "link", argc, argv))
+		return 2;
+	for (size_t i = 0; i < T_COUNT(row); i++) {
+		struct one_case c = {row[i].loss_ppm, row[i].bytes, b.seed};
+		struct bench_case bc = {.name = row[i].name,
+					.unit = "Gbit/s",
+					.kind = BENCH_RATE,
+					.target = row[i].target,
+					.product = product,
+					.floor = row[i].loss_ppm ? lossless : path_rate,
+					.ctx = &c};
 
-	printf("link: goodput, 10 Gbit/s, 200 us, one BDP of queue, %d seeds from %llu\n", RUNS,
-	       (unsigned long long)seed);
-	printf("%8s %8s %12s %12s %8s %8s\n", "loss %", "bytes", "Gbit/s", "floor", "ratio",
-	       "spread");
-	for (size_t b = 0; b < T_COUNT(bytes); b++) {
-		double lossless = PATH_BITS / 1e9;
-
-		for (size_t l = 0; l < T_COUNT(loss); l++) {
-			struct one_case c = {loss[l], bytes[b]};
-			struct result r = {.floor = lossless};
-
-			if (!measure(&c, seed, &r))
-				return 1;
-			r.ratio = r.value / r.floor;
-			if (l == 0)
-				lossless = r.value;
-			report(&c, &r, json);
-		}
+		bench_run(&b, &bc);
 	}
-	if (json && fclose(json))
-		return 1;
-	return bench_link_cpu() ? 0 : 1;
+	status = bench_end(&b);
+	return bench_link_cpu() ? status : 1;
 }
