@@ -83,7 +83,8 @@ void host_call_resolved(struct host_wait *w, const struct auth_reply *r)
 	if (r->route == AUTH_ROUTE_MISSING)
 		host_method_fail(w, SPL_E_NOT_FOUND, "no such Spot");
 	else if (r->route != AUTH_ROUTE_READY)
-		host_method_fail(w, r->kind != SPL_OK ? r->kind : SPL_E_UNAVAILABLE, r->text);
+		host_method_fail(w, r->kind != SPL_OK ? r->kind : SPL_E_UNAVAILABLE,
+				 r->text[0] ? r->text : "it is being closed");
 	else if (!ours || start_call(w) < 0)
 		host_method_fail(w, SPL_E_UNAVAILABLE, "the dataplane is not reachable");
 	else

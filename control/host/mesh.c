@@ -150,7 +150,11 @@ static int put_created(uint8_t *p, size_t cap, const struct auth_reply *r)
 
 static int put_route(struct host *h, uint8_t *p, size_t cap, const struct auth_reply *r)
 {
-	struct wire_route route = {.tag = WIRE_ROUTE_NONE};
+	/* An object that exists and cannot be used is never told as missing (A-LOC-40, A-LOC-52).
+	 */
+	struct wire_route route = {
+		.tag = r->route == AUTH_ROUTE_MISSING ? WIRE_ROUTE_NONE : WIRE_ROUTE_NOT_READY,
+	};
 	int64_t left = r->valid_until - (int64_t)host_now(h);
 
 	if (r->route == AUTH_ROUTE_READY) {

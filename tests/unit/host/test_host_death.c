@@ -2,6 +2,7 @@
 /* The dataplane as a process of its own that is killed: its Spots are Unavailable until they are
  * reclaimed, and only a death that is proved lets them be reclaimed.
  */
+#include "common/wire_msg.h"
 #include "tests/unit/host/rig.h"
 
 #include <signal.h>
@@ -129,8 +130,51 @@ static void test_death_that_is_not_proved_reclaims_nothing(void)
 	rig_end();
 }
 
+static uint8_t route_tag;
+
+static void on_route(void *ctx, uint64_t corr, const struct dp_mesh_op_done *m)
+{
+	struct wire_route route;
+
+	CU_ASSERT_EQUAL(m->kind, SPL_OK);
+	CU_ASSERT_EQUAL(wire_route_get(&route, m->body.p, m->body.len), 0);
+	route_tag = route.tag;
+}
+
+static uint8_t resolve(const char *id)
+{
+	uint8_t b[300];
+	int n = wire_id_put(b, sizeof(b), dp_text(id));
+
+	route_tag = 255;
+	t_ctl_mesh_op(rig.f, SPL_MSG_RESOLVE, "client-1", b, (size_t)n,
+		      rig.now + 10 * CLOCK_NS_PER_S);
+	UNTIL(route_tag != 255);
+	return route_tag;
+}
+
+static void test_death_is_not_told_as_a_missing_spot(void)
+{
+	json_t *a;
+
+	create_and_kill(NULL);
+	rig_fake();
+	rig_serving();
+	t_ctl_on_reply(rig.f, on_route, NULL);
+	CU_ASSERT_EQUAL(resolve("room-1"), WIRE_ROUTE_NOT_READY);
+	CU_ASSERT_EQUAL(resolve("room-99"), WIRE_ROUTE_NONE);
+	a = rig_call("spot.request", json_pack("{s:s,s:s}", "id", "room-1", "packet", "echo"));
+	IS(rig_kind(a), "Unavailable");
+	json_decref(a);
+	a = rig_call("spot.send", json_pack("{s:s,s:s}", "id", "room-99", "packet", "tell"));
+	IS(rig_kind(a), "NotFound");
+	json_decref(a);
+	rig_end();
+}
+
 static const struct t_case cases[] = {
 	T(test_death_makes_unavailable_until_reclaimed, "A-FAIL-3", "A-FAIL-10", "A-LOC-18"),
+	T(test_death_is_not_told_as_a_missing_spot, "A-LOC-40", "A-LOC-52", "A-FAIL-3"),
 	T(test_death_of_both_is_proved_by_the_next_control, "A-FAIL-10"),
 	T(test_death_with_on_restart_frees_the_rows_by_itself, "A-FAIL-10"),
 	T(test_death_that_is_not_proved_reclaims_nothing, "A-FAIL-10", "A-LEASE-12"),
