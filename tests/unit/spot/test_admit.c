@@ -44,6 +44,7 @@ static void test_two_axes(void)
 	ok = fake_request(&f, "a", "hold", "nobody echo");
 	fake_run(&f);
 	CU_ASSERT_EQUAL(s->app.count, 1);
+	CU_ASSERT_EQUAL(s->app.bytes, SPOT_RECORD_COST + strlen("nobody echo"));
 	for (int i = 0; i < 3; i++)
 		fake_send(&f, "a", "add", "");
 	fake_send(&f, "a", "add", "");
