@@ -322,7 +322,7 @@ static void on_flush(uv_prepare_t *p)
 	}
 }
 
-static void on_tick(uv_timer_t *t)
+void dplink_on_tick(uv_timer_t *t)
 {
 	dplink_expire(t->data);
 }
@@ -349,7 +349,6 @@ static int init(struct dplink *l, uv_loop_t *loop, const struct dplink_options *
 	l->retry.data = l->tick.data = l->flush.data = l;
 	uv_prepare_start(&l->flush, on_flush);
 	uv_unref((uv_handle_t *)&l->flush);
-	uv_timer_start(&l->tick, on_tick, 50, 50);
 	uv_unref((uv_handle_t *)&l->tick);
 	return 0;
 }

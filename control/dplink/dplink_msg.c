@@ -40,6 +40,7 @@ static void slot_end(struct dplink *l, uint32_t i, const struct dplink_end *end)
 	l->slots[i].next = l->free_slot;
 	l->free_slot = i;
 	l->used_slots--;
+	l->timed_slots -= s.deadline != 0;
 	s.fn(s.ctx, s.tag, end);
 }
 
@@ -57,8 +58,10 @@ void dplink_expire(struct dplink *l)
 	const struct dplink_end end = {.rc = -ETIMEDOUT};
 	uint64_t now;
 
-	if (!l->used_slots)
+	if (!l->timed_slots) { /* an idle link wakes nobody */
+		uv_timer_stop(&l->tick);
 		return;
+	}
 	now = dplink_now(l);
 	for (uint32_t i = 0; i < l->n_slots; i++) {
 		struct dplink_slot *s = &l->slots[i];
@@ -147,6 +150,8 @@ int dplink_request(struct dplink *l, int fd, const struct dplink_want *w)
 		.type = w->type,
 	};
 	l->used_slots++;
+	if (w->deadline && l->timed_slots++ == 0)
+		uv_timer_start(&l->tick, dplink_on_tick, DPLINK_TICK_MS, DPLINK_TICK_MS);
 	return 0;
 }
 

@@ -5,6 +5,8 @@
 
 #include "control/dplink/dplink.h"
 
+#define DPLINK_TICK_MS 50 /* how late a deadline may be seen */
+
 /* A watched descriptor: its handle must outlive it by one turn of the loop. */
 struct dplink_watch {
 	uv_poll_t poll; /* first: freed through it */
@@ -47,7 +49,7 @@ struct dplink {
 	uint16_t w_type;
 
 	struct dplink_slot *slots;
-	uint32_t n_slots, free_slot, used_slots;
+	uint32_t n_slots, free_slot, used_slots, timed_slots;
 	uint64_t serial;
 	uint64_t connects, resets, timeouts, unmatched;
 
@@ -66,6 +68,7 @@ void dplink_hello(struct dplink *l, uint64_t epoch, const struct dp_hello *hello
 bool dplink_read(struct dplink *l, bool all);
 void dplink_fail_all(struct dplink *l, int rc);
 void dplink_expire(struct dplink *l);
+void dplink_on_tick(uv_timer_t *t);
 
 static inline uint64_t dplink_now(const struct dplink *l)
 {
