@@ -93,7 +93,8 @@ void auth_create_reserve(struct auth *a, struct auth_op *op)
 struct auth_work *auth_create_cancel(struct auth *a, struct auth_bytes id,
 				     const struct row_obj *row, int64_t cr, int64_t mr)
 {
-	bool ours = auth_owner_is_us(a, &row->owner);
+	/* Also under a token that was lost: our dataplane may still have it. */
+	bool ours = auth_name_is(&a->host.id.owner_id, row->owner.owner_id);
 	struct auth_work *w = auth_work_new(a, id, AUTH_W_UNDOING);
 
 	if (!w)

@@ -265,7 +265,8 @@ static void decide_creating(struct auth *a, struct auth_op *op, const struct row
 
 	switch (op->verb) {
 	case AUTH_GET_OR_CREATE:
-		if (auth_owner_is_us(a, &row->owner) && a->host.phase != AUTH_H_UP) {
+		if (auth_name_is(&a->host.id.owner_id, row->owner.owner_id) &&
+		    a->host.phase != AUTH_H_UP) {
 			auth_op_look_later(a, op); /* its attempt may still be taken over */
 			return;
 		}

@@ -229,7 +229,8 @@ static int build_group(struct auth *a, struct auth_step *s)
 	struct store_txn *t;
 	struct auth_work *w;
 
-	if (!auth_host_writable(a) || !a->cap_known || TAILQ_EMPTY(&a->group))
+	if (!auth_host_writable(a) || !a->cap_known || TAILQ_EMPTY(&a->group) ||
+	    !TAILQ_EMPTY(&a->doubtful))
 		return 0; /* comes again when that changes */
 	t = auth_batch_txn(a, 2 * limit + 3, 2 * limit + 1, &g.c, &g.m);
 	if (!t)
@@ -358,6 +359,9 @@ static int build_verify(struct auth *a, struct auth_step *s)
 	char key[ROW_KEY_MAX];
 	struct auth_work *w;
 
+	/* Never beside a group that flies: its counters would be read as they were before it. */
+	if (TAILQ_EMPTY(&a->doubtful))
+		return 0;
 	if (auth_batch_read(a, key, row_key_lease(key, auth_name(&h->id.owner_id))) ||
 	    auth_batch_read(a, key,
 			    row_key_node(key, auth_name(&a->cfg.mesh), auth_name(&h->id.rid))) ||
@@ -407,13 +411,13 @@ static enum verdict judge(const struct auth_work *w, const struct store_req *obj
 	case AUTH_T5:
 		if (same && row.state == AUTH_ROW_READY)
 			return V_DONE;
-		return same && it->mr == w->mr ? V_AGAIN : V_CONFLICT;
+		return same && auth_work_owns_row(w, &row) ? V_AGAIN : V_CONFLICT;
 	case AUTH_T6:
 	case AUTH_T7:
 	case AUTH_T17:
 		if (!same)
 			return w->tx_unknown ? V_DONE : V_CONFLICT;
-		return it->mr == w->mr ? V_AGAIN : V_CONFLICT;
+		return auth_work_owns_row(w, &row) ? V_AGAIN : V_CONFLICT;
 	case AUTH_T21:
 		if (same && row.own_gen == w->own_gen + 1 && w->tx_unknown)
 			return V_DONE;
@@ -425,12 +429,30 @@ static enum verdict judge(const struct auth_work *w, const struct store_req *obj
 	return V_CONFLICT;
 }
 
+/* The capacity row that counts this work is that of the lease we hold: after a lost token, what was
+ * reserved under the old one is not in the new one. */
+static bool under_our_lease(const struct auth *a, const struct auth_work *w, enum auth_tx tx)
+{
+	return a->host.held && (tx == AUTH_T21 || w->lease_gen == a->host.id.lease_gen);
+}
+
+static void take_adopted(struct auth_work *w, const struct store_item *it)
+{
+	struct row_obj row;
+
+	w->own_gen++;
+	if (row_obj_get(&row, it->val, it->len) == 0)
+		w->lease_gen = row.owner.lease_gen;
+}
+
 static void settle(struct auth *a, struct auth_work *w, enum verdict v, const struct store_req *obj)
 {
 
 	TAILQ_REMOVE(&a->doubtful, w, link);
 	w->tx_at = AUTH_TX_NOWHERE;
-	if (v == V_AGAIN && a->host.held) {
+	if (v == V_AGAIN && under_our_lease(a, w, w->tx)) {
+		if (w->tx != AUTH_T4)
+			w->mr = obj->u.read.item.mr;
 		w->tx_at = AUTH_TX_QUEUED;
 		TAILQ_INSERT_TAIL(&a->group, w, link);
 		return;
@@ -440,10 +462,8 @@ static void settle(struct auth *a, struct auth_work *w, enum verdict v, const st
 	if (v == V_DONE) {
 		if (w->tx == AUTH_T4)
 			w->obj_gen = (uint64_t)obj->u.read.item.cr;
-		if (w->tx == AUTH_T21) {
-			w->own_gen++;
-			w->lease_gen = a->host.id.lease_gen;
-		}
+		if (w->tx == AUTH_T21)
+			take_adopted(w, &obj->u.read.item);
 		w->mr = obj->u.read.item.mr;
 		auth_work_tx_done(a, w, AUTH_TX_OK, "");
 	} else if (v == V_AGAIN) {
@@ -513,8 +533,7 @@ void auth_tx(struct auth *a, struct auth_work *w, enum auth_tx tx)
 		auth_single_tx(a, w);
 		return;
 	}
-	if (!a->host.held || (tx != AUTH_T21 && w->lease_gen != a->host.id.lease_gen)) {
-		/* The capacity row that counted it is gone with its lease. */
+	if (!under_our_lease(a, w, tx)) {
 		auth_work_tx_done(a, w, AUTH_TX_STALE, "the owner lease is gone");
 		return;
 	}

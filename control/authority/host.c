@@ -205,6 +205,7 @@ static int host_resume(struct auth *a, const struct auth_event *e)
 		return err;
 	a->host.id = *id;
 	a->host.announced = true;
+	a->host.adopts = true; /* rows of a token lost before, if control died in mid-adoption */
 	auth_host_go(a, AUTH_H_RESUME);
 	return 0;
 }

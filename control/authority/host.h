@@ -89,6 +89,8 @@ void auth_host_sweep_done(struct auth *a, enum auth_sweep_kind kind);
 /* One own row against the inventory: *w is what has to be done, or NULL. 0 or -ENOMEM. */
 int auth_resume_row(struct auth *a, struct auth_bytes id, const struct row_obj *row, int64_t cr,
 		    int64_t mr, struct auth_work **w);
+/* The object has a row, though of an older token of ours: it is not to be ended. */
+void auth_resume_keep(struct auth *a, struct auth_bytes id);
 /* All rows were compared: ends what has no row. False: call again. */
 bool auth_resume_finish(struct auth *a);
 

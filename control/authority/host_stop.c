@@ -120,6 +120,7 @@ void auth_host_died(struct auth *a)
 {
 	struct auth_host *h = &a->host;
 
+	auth_host_drop_next(a); /* the one that waited is the one that died */
 	if (h->phase == AUTH_H_NONE || h->dead)
 		return;
 	h->dead = true;

@@ -154,7 +154,7 @@ struct auth_event {
 		} answer;
 		struct { /* INVENTORY */
 			struct auth_bytes id;
-			uint64_t obj_gen;
+			uint64_t obj_gen, own_gen;
 			uint64_t attempt; /* STAGING */
 			enum auth_inventory_state state;
 		} inventory;

@@ -14,7 +14,7 @@
 
 struct auth_item {
 	struct auth_item *next;
-	uint64_t obj_gen, attempt;
+	uint64_t obj_gen, own_gen, attempt;
 	enum auth_inventory_state state;
 	bool seen; /* its row was found */
 	uint8_t id_n;
@@ -140,6 +140,7 @@ int auth_resume_item(struct auth *a, const struct auth_event *e)
 		v->n++;
 	} /* else a page that came again: the newest counts */
 	it->obj_gen = e->u.inventory.obj_gen;
+	it->own_gen = e->u.inventory.own_gen;
 	it->attempt = e->u.inventory.attempt;
 	it->state = e->u.inventory.state;
 	it->seen = false;
@@ -169,6 +170,11 @@ static const struct auth_item *look_up(struct auth *a, struct auth_bytes id)
 	return it;
 }
 
+void auth_resume_keep(struct auth *a, struct auth_bytes id)
+{
+	look_up(a, id);
+}
+
 /* One own row against what the dataplane has. Sets *w when something has to be done; -ENOMEM. */
 int auth_resume_row(struct auth *a, struct auth_bytes id, const struct row_obj *row, int64_t cr,
 		    int64_t mr, struct auth_work **w)
@@ -188,7 +194,9 @@ int auth_resume_row(struct auth *a, struct auth_bytes id, const struct row_obj *
 			*w = auth_create_cancel(a, id, row, cr, mr);
 		break;
 	case AUTH_ROW_READY:
-		if (same && state == AUTH_INV_STAGING)
+		/* Not opened yet, or opened under the fence before this one. */
+		if (same && (state == AUTH_INV_STAGING ||
+			     (state == AUTH_INV_READY && it->own_gen != row->own_gen)))
 			*w = auth_create_publish(a, id, row, cr, mr, attempt);
 		else if (same && state == AUTH_INV_READY)
 			wants = false; /* nothing to do: it goes on */

@@ -102,6 +102,12 @@ static void read_back(struct auth *a, struct auth_work *w, const struct store_re
 		finish(a, w, AUTH_TX_OK, "");
 		return;
 	}
+	if (w->tx == AUTH_ORPHAN && !w->reclaim && it->mr != w->mr &&
+	    row_obj_get(&row, it->val, it->len) == 0 && auth_work_owns_row(w, &row)) {
+		w->mr = it->mr; /* another version of the very row that has to go */
+		auth_tx(a, w, w->tx);
+		return;
+	}
 	if (!same || it->mr != w->mr)
 		finish(a, w, AUTH_TX_CONFLICT, "the row has changed");
 	else if (w->tx_unknown)

@@ -138,6 +138,8 @@ static int one_row(struct auth *a, struct auth_sweep *s, struct auth_bytes id,
 	case AUTH_SWEEP_RESUME:
 		if (is_own(a, row))
 			err = auth_resume_row(a, id, row, cr, mr, &w);
+		else if (was_own(a, row))
+			auth_resume_keep(a, id); /* its adoption was not finished: it comes next */
 		break;
 	case AUTH_SWEEP_READOPT:
 		err = readopt_row(a, id, row, cr, mr, &w);

@@ -95,6 +95,25 @@ void auth_work_take_row(struct auth *a, struct auth_work *w, const struct row_ob
 	w->type_at = auth_type_index(a, row->type, row->kind);
 }
 
+/* Only this work may end it, whatever its version: the reservation of this attempt, or a Spot that
+ * the recorded token of this work owns. */
+bool auth_work_owns_row(const struct auth_work *w, const struct row_obj *row)
+{
+	if (row->owner.lease_gen != w->lease_gen ||
+	    !auth_name_is(&w->owner_id, row->owner.owner_id))
+		return false;
+	switch (row->state) {
+	case AUTH_ROW_CREATING:
+		return w->attempt && row->pending.attempt == w->attempt;
+	case AUTH_ROW_READY:
+	case AUTH_ROW_CLOSING:
+		return w->state == AUTH_W_RELEASING && row->members == 0;
+	case AUTH_ROW_RELOCATING:
+		return false;
+	}
+	return false;
+}
+
 /* The slot of a creation counts from its reservation to its end. */
 void auth_work_count(struct auth *a, struct auth_work *w)
 {

@@ -99,6 +99,8 @@ void auth_work_host_gone(struct auth *a);
 void auth_work_owner_gone(struct auth *a, struct auth_work *w);
 void auth_work_tx_done(struct auth *a, struct auth_work *w, enum auth_tx_rc rc, const char *text);
 bool auth_work_creating(const struct auth_work *w);
+/* The row, of the same incarnation, is for this work to end, though its version is another. */
+bool auth_work_owns_row(const struct auth_work *w, const struct row_obj *row);
 /* Calls fn for every work; fn may end the one it gets. */
 void auth_work_each(struct auth *a, void (*fn)(struct auth *a, struct auth_work *w));
 void auth_work_fini(struct auth *a);

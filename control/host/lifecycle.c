@@ -239,6 +239,7 @@ static void take_object(struct host *h, const struct dp_object *o)
 
 	e.u.inventory.id = host_bytes(o->id);
 	e.u.inventory.obj_gen = o->obj_gen;
+	e.u.inventory.own_gen = o->own_gen;
 	e.u.inventory.attempt = o->attempt;
 	e.u.inventory.state = o->state == DP_OBJECT_STAGING ? AUTH_INV_STAGING
 			      : o->state == DP_OBJECT_READY ? AUTH_INV_READY

@@ -489,6 +489,7 @@ static void on_inventory(struct world *w, struct pack_reader *r)
 		dp_get_object(&list, &o);
 		e.u.inventory.id = (struct auth_bytes){o.id.p, o.id.len};
 		e.u.inventory.obj_gen = o.obj_gen;
+		e.u.inventory.own_gen = o.own_gen;
 		e.u.inventory.attempt = o.attempt;
 		e.u.inventory.state = o.state == DP_OBJECT_STAGING ? AUTH_INV_STAGING
 				      : o.state == DP_OBJECT_READY ? AUTH_INV_READY

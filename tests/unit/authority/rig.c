@@ -23,6 +23,8 @@ static void draw(void *ctx, void *buf, size_t n)
 
 static enum store_fault give_fault(void *ctx, enum store_op op)
 {
+	if (rig.chaos && t_rand_below(&rig.rnd, 100) < rig.chaos)
+		return (enum store_fault)(1 + t_rand_below(&rig.rnd, 3));
 	if (rig.fault == STORE_FAULT_NONE || rig.fault_times == 0 || op != rig.fault_op)
 		return STORE_FAULT_NONE;
 	if (rig.fault_times > 0)
@@ -50,9 +52,11 @@ void rig_make(struct auth **out)
 void rig_reset(void)
 {
 	struct rig_reply *keep = rig.replies;
+	uint64_t *attempts = rig.attempts;
 
 	memset(&rig, 0, sizeof(rig));
 	rig.replies = keep;
+	rig.attempts = attempts;
 }
 
 void rig_open_bare(void)
@@ -64,6 +68,8 @@ void rig_open_bare(void)
 	rig.life = RIG_UNKNOWN;
 	if (!rig.replies)
 		rig.replies = calloc(RIG_REPLIES, sizeof(*rig.replies));
+	if (!rig.attempts)
+		rig.attempts = calloc(RIG_ATTEMPTS, sizeof(*rig.attempts));
 	memset(rig.replies, 0, RIG_REPLIES * sizeof(*rig.replies));
 	CU_ASSERT_EQUAL_FATAL(store_memory_open(&rig.mem, &o), 0);
 	CU_ASSERT_EQUAL_FATAL(store_fault_open(&rig.st, rig.mem, give_fault, NULL), 0);
@@ -116,10 +122,8 @@ void rig_resume_host(void)
 
 void rig_restart_control(void)
 {
-	if (rig.held) {
-		store_run(rig.st, rig.held); /* it was written, nobody heard of it */
-		store_batch_clear(rig.held);
-		rig.held->n = 0;
+	if (rig.held) { /* it was written, and the answer dies with the process */
+		store_run(rig.st, rig.held);
 		auth_store_done(rig.a, rig.held, rig.now);
 		rig.held = NULL;
 	}
@@ -193,7 +197,9 @@ static void answer(struct rig_cmd *k, enum rig_policy policy)
 	e.u.answer.cmd = k->c.cmd;
 	e.u.answer.kind = SPL_OK;
 	if (k->kind == AUTH_FX_PREPARE) {
-		if (!k->c.again || !o || o->attempt != k->c.attempt) {
+		if (k->c.again && o && o->attempt == k->c.attempt) {
+			policy = RIG_ACCEPT; /* the answer of then, repeated */
+		} else {
 			rig.factories++;
 			/* The id may not be here in any other form. */
 			CU_ASSERT_PTR_NULL(o);
@@ -224,6 +230,11 @@ static void answer(struct rig_cmd *k, enum rig_policy policy)
 			e.u.answer.kind = SPL_E_NOT_FOUND;
 		}
 	} else if (k->kind == AUTH_FX_DISCARD) {
+		/* A PREPARE of it that has not been answered never will be. */
+		for (unsigned i = 0; i < rig.n_cmds; i++)
+			if (rig.cmds[i].kind == AUTH_FX_PREPARE &&
+			    rig.cmds[i].c.attempt == k->c.attempt)
+				rig.cmds[i].open = false;
 		if (o && o->attempt == k->c.attempt)
 			o->there = false;
 	} else if (o && o->obj_gen == k->c.fence.obj_gen) {
@@ -258,10 +269,21 @@ unsigned rig_open_cmds(enum auth_fx_kind kind)
 	return n;
 }
 
+/* Exactly one command to run the factory goes out for an attempt (A-LOC-15). */
+static void note_attempt(uint64_t attempt)
+{
+	for (unsigned i = 0; i < rig.n_attempts; i++)
+		CU_ASSERT_NOT_EQUAL_FATAL(rig.attempts[i], attempt);
+	CU_ASSERT_FATAL(rig.n_attempts < RIG_ATTEMPTS);
+	rig.attempts[rig.n_attempts++] = attempt;
+}
+
 static void take_command(const struct auth_effect *fx)
 {
 	struct rig_cmd *k = NULL;
 
+	if (fx->kind == AUTH_FX_PREPARE && !fx->u.command.again)
+		note_attempt(fx->u.command.attempt);
 	if (rig.dead_dp)
 		return;
 	/* The same command sent again takes its old place. */
@@ -297,6 +319,7 @@ static void send_inventory(void)
 			continue;
 		e.u.inventory.id = (struct auth_bytes){o->id, (uint32_t)strlen(o->id)};
 		e.u.inventory.obj_gen = o->obj_gen;
+		e.u.inventory.own_gen = o->own_gen;
 		e.u.inventory.attempt = o->attempt;
 		e.u.inventory.state = o->state;
 		CU_ASSERT_EQUAL(auth_event(rig.a, &e, rig.now), 0);
@@ -339,9 +362,15 @@ static void tell_life(const struct spl_name *rid, uint64_t lifecycle)
 		return;
 	e.u.lifecycle.rid = *rid;
 	e.u.lifecycle.lifecycle = lifecycle;
-	e.u.lifecycle.state = rig.life == RIG_HELD    ? AUTH_LIFE_HELD
-			      : rig.life == RIG_ENDED ? AUTH_LIFE_ENDED
-						      : AUTH_LIFE_UNKNOWN;
+	if (rig.life == RIG_TRUE) /* one dataplane at a time: its lock tells */
+		e.u.lifecycle.state = !rig.dead_dp && rid->len == rig.id.rid.len &&
+						      !memcmp(rid->b, rig.id.rid.b, rid->len)
+					      ? AUTH_LIFE_HELD
+					      : AUTH_LIFE_ENDED;
+	else
+		e.u.lifecycle.state = rig.life == RIG_HELD    ? AUTH_LIFE_HELD
+				      : rig.life == RIG_ENDED ? AUTH_LIFE_ENDED
+							      : AUTH_LIFE_UNKNOWN;
 	auth_event(rig.a, &e, rig.now);
 }
 

@@ -12,10 +12,11 @@
 
 #include <CUnit/CUnit.h>
 
-#define MS	    1000000LL
-#define RIG_REPLIES 4096
-#define RIG_OBJECTS 4096
-#define RIG_CMDS    4096
+#define MS	     1000000LL
+#define RIG_REPLIES  4096
+#define RIG_OBJECTS  4096
+#define RIG_CMDS     4096
+#define RIG_ATTEMPTS 65536
 
 /* A copy of a reply; names as C strings. */
 struct rig_reply {
@@ -58,6 +59,7 @@ struct rig {
 	enum store_fault fault; /* of the next store call of `fault_op` */
 	enum store_op fault_op;
 	int fault_times;	  /* -1: for ever */
+	unsigned chaos;		  /* percent of store calls that fail or lose their answer */
 	struct store_batch *held; /* with hold_store: the batch that is out */
 	bool hold_store;
 	/* dataplane */
@@ -68,6 +70,8 @@ struct rig {
 	struct rig_cmd cmds[RIG_CMDS];
 	unsigned n_cmds;
 	struct rig_object objects[RIG_OBJECTS];
+	uint64_t *attempts; /* of every PREPARE, to see none twice */
+	unsigned n_attempts;
 	unsigned factories; /* PREPAREs that ran one */
 	unsigned closings;  /* on_closing runs */
 	/* what was told */
@@ -79,7 +83,7 @@ struct rig {
 	enum auth_host_state state;
 	char stop_text[256];
 	struct spl_name check_rid;
-	enum { RIG_UNKNOWN, RIG_HELD, RIG_ENDED, RIG_SILENT } life; /* answer to checks */
+	enum { RIG_UNKNOWN, RIG_HELD, RIG_ENDED, RIG_SILENT, RIG_TRUE } life; /* answer to checks */
 	uint64_t next_op;
 	uint32_t spots_max, room_limit, pending_max, group_max;
 	bool on_restart;
@@ -138,5 +142,7 @@ struct rig_object *rig_object(const char *id);
 struct rig_object *rig_object_add(const char *id);
 /* G0: capacity equals the rows, every command settled, objects match rows, one reply each. */
 void rig_check_rest(void);
+/* At any time: the capacity row of this host equals the object rows under its lease. */
+void rig_check_capacity(void);
 
 #endif
