@@ -150,10 +150,37 @@ static void test_stop_of_a_dead_dataplane_keeps_its_rows(void)
 	rig_end();
 }
 
+static void test_stop_ends_when_the_dataplane_dies_in_it(void)
+{
+	struct t_ctl_options o = plain;
+
+	o.hold_closes = true;
+	begin(&o, 3);
+	host_shutdown(rig.h, 5 * CLOCK_NS_PER_S, "test");
+	UNTIL(rig_seen()->closes == 3);
+	rig_child_dies();
+	UNTIL(rig.finished);
+	CU_ASSERT_EQUAL(rig.exit_code, HOST_EXIT_OK);
+	/* Whatever became of the rows, no id is lost: it is free, or an operator can free it. */
+	rig_control_dies();
+	rig_control("sqlite");
+	rig_child(&plain);
+	rig_serving();
+	if (strcmp(rig_find("room-1"), "none") != 0) {
+		json_t *a = rig_call("spot.reclaim", json_pack("{s:s}", "id", "room-1"));
+
+		CU_ASSERT_EQUAL(json_integer_value(json_object_get(a, "reclaimed")), 1);
+		json_decref(a);
+	}
+	IS(rig_get_or_create("room-1", "room", NULL), "Created");
+	rig_end();
+}
+
 static const struct t_case cases[] = {
 	T(test_stop_closes_each_spot_once_and_frees_everything, "S-DRAIN-3", "A-DRAIN-4"),
 	T(test_stop_refuses_new_work_and_answers_while_it_runs, "A-DRAIN-6", "A-DRAIN-11"),
 	T(test_stop_past_its_deadline_is_forced_and_still_frees, "A-DRAIN-3", "S-DRAIN-4"),
+	T(test_stop_ends_when_the_dataplane_dies_in_it, "A-FAIL-10"),
 	T(test_stop_wanted_by_the_dataplane),
 	T(test_stop_without_a_dataplane, "A-DRAIN-2"),
 	T(test_stop_of_a_dead_dataplane_keeps_its_rows, "A-FAIL-3"),
