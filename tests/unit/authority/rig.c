@@ -46,6 +46,7 @@ void rig_make(struct auth **out)
 		c.pending_max = rig.pending_max;
 	if (rig.group_max)
 		c.group_max = rig.group_max;
+	rig.cfg = c;
 	CU_ASSERT_EQUAL_FATAL(auth_create(out, &c), 0);
 }
 

@@ -51,9 +51,10 @@ enum rig_policy { RIG_ACCEPT, RIG_DECLINE, RIG_FAIL };
 
 struct rig {
 	struct auth *a;
-	struct store *st;  /* the memory store behind faults */
-	struct store *mem; /* that memory store */
-	int64_t now;	   /* ns */
+	struct store *st;	/* the memory store behind faults */
+	struct store *mem;	/* that memory store */
+	int64_t now;		/* ns */
+	struct auth_config cfg; /* of the newest authority */
 	struct t_rand rnd;
 	bool fixed_random;	/* every byte of randomness is the same */
 	enum store_fault fault; /* of the next store call of `fault_op` */
