@@ -35,7 +35,7 @@ static bool read_reply(struct wire_msg *m, const uint8_t *data, uint32_t len)
 	if (len < WIRE_MSG_BYTES || data[0] != SPL_MSG_REPLY)
 		return false;
 	*m = (struct wire_msg){.kind = SPL_MSG_REPLY, .error = SPL_E_PROTOCOL_ERROR};
-	m->correlation = wire_load_u64(data + 40);
+	m->correlation = wire_load_u64(data + WIRE_MSG_CORRELATION);
 	return true;
 }
 

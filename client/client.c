@@ -53,6 +53,7 @@ int client_open(const struct spl_client_config *config, const struct net *net,
 	for (unsigned i = 0; i < SPL_LANES_MAX; i++)
 		for (unsigned j = 0; j < WIRE_CLASSES; j++)
 			TAILQ_INIT(&c->room[i][j]);
+	TAILQ_INIT(&c->questions);
 	err = client_config_read(&c->conf, config);
 	if (err == 0)
 		err = make_identity(&c->conf, net);

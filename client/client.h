@@ -25,6 +25,8 @@ struct client_config {
 	struct spl_name name;
 };
 
+#define CLIENT_QUESTIONS 64 /* that the authority gets at a time */
+
 struct spl_client {
 	struct client_config conf;
 	struct net net;
@@ -32,8 +34,10 @@ struct spl_client {
 	struct calls calls;
 	struct routes routes;
 	struct call_queue room[SPL_LANES_MAX][WIRE_CLASSES]; /* calls that wait for the link */
-	uint32_t pending; /* the user's calls whose callback has not run */
-	uint32_t waiting; /* of them, waiting for a route or for room */
+	struct route_queue questions; /* routes whose question waits for its turn */
+	uint32_t asking;	      /* questions under way */
+	uint32_t pending;	      /* the user's calls whose callback has not run */
+	uint32_t waiting;	      /* of them, waiting for a route or for room */
 	uint64_t waiting_bytes;
 	uint64_t now_ns; /* of this pass */
 	bool in_poll;	 /* callbacks may run: no second poll */

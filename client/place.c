@@ -57,14 +57,14 @@ static int kind_of(int err)
 	}
 }
 
-/* The time that is left goes into the message at the last moment (S-DIR-6). Bytes 8..11. */
+/* The time that is left goes into the message at the last moment (S-DIR-6). */
 static void put_budget(const struct spl_client *c, struct call *call)
 {
 	uint64_t us = call->deadline_ns > c->now_ns ? (call->deadline_ns - c->now_ns) / 1000 : 0;
 
 	if (us == 0)
 		us = 1;
-	wire_store_u32(call->out->b + 8, us > UINT32_MAX ? UINT32_MAX : (uint32_t)us);
+	wire_store_u32(call->out->b + WIRE_MSG_BUDGET, us > UINT32_MAX ? UINT32_MAX : (uint32_t)us);
 }
 
 /* Ends a call that the link will not take. */
@@ -124,29 +124,44 @@ static void send_or_wait(struct spl_client *c, struct call *call, uint32_t lane,
 	}
 }
 
-/* Asks the authority where the Spot of `route` is. False without memory. */
-static bool ask(struct spl_client *c, struct route *route, const struct spl_name *id)
+/* Asks the authority as often as it may be asked at a time. */
+static void ask(struct spl_client *c)
 {
-	const size_t room = 1u + id->len;
-	struct wire_msg h = {.kind = SPL_MSG_RESOLVE, .error = SPL_OK};
-	struct buffer *msg = buffer_new(WIRE_MSG_BYTES + room);
+	struct route *route;
 	struct call *call;
 
-	call = msg ? calls_add(&c->calls, CALL_RESOLVE, c->now_ns + c->conf.request_ns) : NULL;
-	if (!call) {
-		buffer_free(msg);
-		return false;
+	while (c->asking < CLIENT_QUESTIONS && (route = TAILQ_FIRST(&c->questions)) != NULL) {
+		call = calls_add(&c->calls, CALL_RESOLVE, c->now_ns + c->conf.request_ns);
+		if (!call)
+			return; /* cannot be: there are as many slots for questions as for calls */
+		TAILQ_REMOVE(&c->questions, route, age);
+		c->asking++;
+		c->resolves++;
+		call->deadline_ns = call->due_ns;
+		call->route = route;
+		call->out = route->question;
+		route->question = NULL;
+		route->resolve = call->id;
+		route->asked_ns = c->now_ns;
+		wire_store_u64(call->out->b + WIRE_MSG_CORRELATION, call->id);
+		send_or_wait(c, call, 0, WIRE_INFRA);
 	}
-	call->deadline_ns = call->due_ns;
-	call->route = route;
-	call->out = msg;
-	h.correlation = call->id;
-	wire_msg_put(msg->b, &h);
-	(void)wire_id_put(msg->b + WIRE_MSG_BYTES, room, (struct pack_bytes){id->b, id->len});
-	routes_ask(&c->routes, route, call->id);
-	route->asked_ns = c->now_ns;
-	c->resolves++;
-	send_or_wait(c, call, 0, WIRE_INFRA);
+}
+
+/* Puts the question where the Spot of `route` is into the queue. False without memory. */
+static bool want(struct spl_client *c, struct route *route, const struct spl_name *id)
+{
+	const struct wire_msg h = {.kind = SPL_MSG_RESOLVE, .error = SPL_OK, .correlation = 1};
+	const size_t room = 1u + id->len;
+
+	route->question = buffer_new(WIRE_MSG_BYTES + room);
+	if (!route->question)
+		return false;
+	wire_msg_put(route->question->b, &h);
+	(void)wire_id_put(route->question->b + WIRE_MSG_BYTES, room,
+			  (struct pack_bytes){id->b, id->len});
+	routes_ask(&c->routes, route);
+	TAILQ_INSERT_TAIL(&c->questions, route, age);
 	return true;
 }
 
@@ -156,7 +171,11 @@ static void wait_for_route(struct spl_client *c, struct call *call, struct route
 {
 	call->route = route;
 	join(c, call, &route->waiting, CALL_ASKING);
-	if (!route->resolve && !ask(c, route, id))
+	if (route->is_asked)
+		return;
+	if (want(c, route, id))
+		ask(c);
+	else
 		client_end(c, call, SPL_E_CAPACITY_EXCEEDED, NULL);
 }
 
@@ -180,7 +199,7 @@ void place_message(struct spl_client *c, struct call *call, const struct spl_nam
 		wait_for_route(c, call, route, id);
 	} else {
 		client_end(c, call, SPL_E_DEADLINE_EXCEEDED, NULL);
-		if (!route->resolve)
+		if (!route->is_asked)
 			routes_drop(&c->routes, route);
 	}
 }
@@ -202,6 +221,8 @@ void place_leave(struct spl_client *c, struct call *call)
 	if (!route || !TAILQ_EMPTY(&route->waiting))
 		return;
 	/* Nobody asks any more: the question ends, a late answer finds nothing. */
+	if (route->question)
+		TAILQ_REMOVE(&c->questions, route, age);
 	resolve = calls_find(&c->calls, route->resolve);
 	routes_answer(&c->routes, route, 0, 0, 0);
 	if (resolve)
@@ -251,6 +272,7 @@ void place_resolved(struct spl_client *c, struct call *resolve, int error,
 		else
 			client_end(c, call, error, NULL);
 	}
+	ask(c);
 }
 
 void place_run(struct spl_client *c)
@@ -258,6 +280,7 @@ void place_run(struct spl_client *c)
 	const uint32_t lanes = c->link.peer ? c->link.peer->lanes : 0;
 	struct call *call;
 
+	ask(c);
 	for (uint32_t lane = 0; lane < lanes; lane++) {
 		for (unsigned cls = 0; cls < WIRE_CLASSES; cls++) {
 			struct call_queue *q = &c->room[lane][cls];

@@ -31,6 +31,7 @@ void routes_fini(struct routes *r)
 	for (uint32_t i = 0; r->bucket && i <= r->mask; i++) {
 		for (struct route *e = r->bucket[i], *next; e; e = next) {
 			next = e->next;
+			buffer_free(e->question);
 			free(e);
 		}
 	}
@@ -98,26 +99,29 @@ bool routes_usable(struct routes *r, struct route *route, uint64_t now_ns)
 {
 	if (route->until_ns <= now_ns)
 		return false;
-	if (!route->resolve) {
+	if (!route->is_asked) {
 		TAILQ_REMOVE(&r->age, route, age);
 		TAILQ_INSERT_TAIL(&r->age, route, age);
 	}
 	return true;
 }
 
-void routes_ask(struct routes *r, struct route *route, uint64_t resolve)
+void routes_ask(struct routes *r, struct route *route)
 {
-	if (!route->resolve)
+	if (!route->is_asked)
 		TAILQ_REMOVE(&r->age, route, age);
-	route->resolve = resolve;
+	route->is_asked = true;
 }
 
 void routes_answer(struct routes *r, struct route *route, uint64_t until_ns, uint16_t lane,
 		   uint64_t generation)
 {
-	if (route->resolve)
+	if (route->is_asked)
 		TAILQ_INSERT_TAIL(&r->age, route, age);
+	route->is_asked = false;
 	route->resolve = 0;
+	buffer_free(route->question);
+	route->question = NULL;
 	route->lane = lane;
 	route->generation = generation;
 	route->until_ns = until_ns;
@@ -129,7 +133,7 @@ void routes_drop(struct routes *r, struct route *route)
 	if (!route)
 		return;
 	route->until_ns = 0;
-	if (!route->resolve && TAILQ_EMPTY(&route->waiting))
+	if (!route->is_asked && TAILQ_EMPTY(&route->waiting))
 		remove_entry(r, route);
 }
 

@@ -11,8 +11,10 @@
 struct route {
 	struct spl_key key;
 	struct route *next;	   /* of its bucket */
-	TAILQ_ENTRY(route) age;	   /* least recently used first; not while it is asked for */
+	TAILQ_ENTRY(route) age;	   /* least recently used first; asked for: waits for its turn */
 	struct call_queue waiting; /* calls in the order in which they were begun */
+	bool is_asked;		   /* somebody waits for the answer */
+	struct buffer *question;   /* owns: RESOLVE message that waits for its turn */
 	uint64_t resolve;	   /* the RESOLVE call that is under way; 0 = none */
 	uint64_t asked_ns;	   /* when it was last asked for */
 	uint64_t until_ns;	   /* usable before this; 0 = not known */
@@ -44,8 +46,8 @@ struct route *routes_get(struct routes *r, const struct spl_key *key);
 /* True while the entry may be used at `now_ns`; it then becomes the most recently used. */
 bool routes_usable(struct routes *r, struct route *route, uint64_t now_ns);
 
-/* The entry is asked for by call `resolve`: it cannot be pushed out until routes_answer(). */
-void routes_ask(struct routes *r, struct route *route, uint64_t resolve);
+/* The entry is asked for: it cannot be pushed out until routes_answer(). */
+void routes_ask(struct routes *r, struct route *route);
 
 /* The question ended: until_ns 0 = nothing to keep. The caller moves the waiting calls first. */
 void routes_answer(struct routes *r, struct route *route, uint64_t until_ns, uint16_t lane,

@@ -14,6 +14,7 @@ void client_end(struct spl_client *c, struct call *call, int result, struct buff
 	if (call->kind == CALL_RESOLVE) {
 		buffer_free(answer);
 		calls_drop(&c->calls, call);
+		c->asking--;
 	} else {
 		calls_end(&c->calls, call, result, answer);
 	}

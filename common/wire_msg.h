@@ -16,8 +16,10 @@
  *   8 deadline budget u32, microseconds   12 zero (4)   16 target key (16)   32 packet key u64
  *   40 correlation u64
  */
-#define WIRE_MSG_BYTES	  48
-#define WIRE_MSG_METADATA 0x01 /* flag: metadata follows the header */
+#define WIRE_MSG_BYTES	     48
+#define WIRE_MSG_BUDGET	     8 /* where these fields are, to be written at the last moment */
+#define WIRE_MSG_CORRELATION 40
+#define WIRE_MSG_METADATA    0x01 /* flag: metadata follows the header */
 
 struct wire_msg {
 	uint8_t kind;		/* enum spl_message_kind, also one this node does not know */

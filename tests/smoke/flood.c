@@ -3,11 +3,11 @@
  *
  *	flood ADDRESS SPOTS
  *
- * Creates valve, pumps and holders and sends to random holders at full rate. When nothing has been
- * taken for two seconds it prints `blocked sent=N`. While blocked, it asks the authority again and
- * again: those answers have to come. After the valve was opened (by somebody else) and a line came
- * on standard input, it sends what waits, asks each holder what it heard, and prints `heard=N`.
- * Exit 0 when every message was heard once and in order.
+ * Creates sink, knot, pumps and holders, ties the knot, and sends to random holders at full rate.
+ * When nothing has been taken for two seconds it prints `blocked sent=N`. While blocked, it asks
+ *the authority again and again: those answers have to come. After sink was closed (by somebody
+ *else) and a line came on standard input, it sends what waits, asks each holder what it heard, and
+ *prints `heard=N`. Exit 0 when every message was heard once and in order.
  */
 #include <spotlane/client.h>
 
@@ -79,7 +79,8 @@ static void make_spots(void)
 {
 	char id[32];
 
-	create("valve", 5);
+	create("sink", 4);
+	create("knot", 4);
 	for (int i = 0; i < 16; i++)
 		create(id, (size_t)snprintf(id, sizeof(id), "pump-%02d", i));
 	for (uint32_t i = 0; i < self->spots; i++)
@@ -117,6 +118,23 @@ static void send_one(void)
 		fail("send", SPL_E_INTERNAL_FAILURE);
 	else
 		self->open++;
+}
+
+static uint64_t tied;
+
+static void tie(void)
+{
+	struct spl_client_message m = {.packet = spl_packet_key("tie", 3)};
+	struct spl_client_target sink;
+
+	(void)spl_client_target_set(&sink, "sink", 4);
+	m.target = &sink;
+	if (spl_client_send(self->client, &m, on_sent, &tied, NULL) < 0)
+		fail("tie", SPL_E_INTERNAL_FAILURE);
+	else
+		self->open++;
+	drain();
+	self->sent--; /* not to a holder */
 }
 
 static void on_found(struct spl_client *client, uint64_t call, const struct spl_client_result *r,
@@ -158,7 +176,7 @@ static void flood(void)
 			continue;
 		asked_ns = now_ns();
 		self->asked++;
-		if (spl_client_find(self->client, "valve", 5, 0, on_found, NULL, NULL) < 0)
+		if (spl_client_find(self->client, "knot", 4, 0, on_found, NULL, NULL) < 0)
 			fail("find", SPL_E_INTERNAL_FAILURE);
 	}
 }
@@ -237,6 +255,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	make_spots();
+	tie();
 	printf("created=%u\n", f.created);
 	fflush(stdout);
 	flood();

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A stage for the smoke tests: Spots whose handlers hold their turn until a valve is opened.
+/* A stage for the smoke tests: Spots whose handlers hold their turn until `sink` is closed.
  *
- * Three roles, by id: `valve` is a flag that `open` sets; `pump-0` … `pump-15` wait for it, asking
- * again and again; every other Spot holds the turn of each `say` on a request to its pump, and
- *hears the message when the pump answers. So ten thousand turns wait, and sixteen ask.
+ * Four roles, by id. `sink` and `knot` wait for each other: a `tie` makes sink hold its turn on a
+ * request to knot, whose handler holds its own on a request to sink. `pump-00` … `pump-15` wait for
+ * sink, and every other Spot holds the turn of each `say` on a request to its pump, and hears the
+ * message when the pump answers. Closing sink undoes it all: whatever a pump gets then, it answers.
  *
+ *	tie (send)
  *	say (send): u64 sequence, big-endian, from 1 on, one sender a Spot
  *	heard (request): the reply is u64 messages, u64 highest sequence, u64 out of order
- *	open (send or request), is_open (request: one byte), wait (request: empty reply)
+ *	wait (request): an empty reply, when the waiting is over
  */
 #include <spotlane/stage.h>
 
@@ -18,8 +20,8 @@ struct hold {
 	uint64_t messages, highest, late;
 	uint64_t sequence; /* of the say that holds the turn */
 	bool is_open;
-	struct spl_target next; /* pump of a holder, valve of a pump */
-	uint64_t wait, is_open_key;
+	struct spl_target next; /* for whom it waits */
+	uint64_t wait;
 };
 
 static uint64_t get64(const uint8_t *p)
@@ -38,6 +40,17 @@ static uint8_t *put64(uint8_t *p, uint64_t v)
 	return p + 8;
 }
 
+static bool is(const struct spl_name *id, const char *prefix)
+{
+	return id->len >= strlen(prefix) && memcmp(id->b, prefix, strlen(prefix)) == 0;
+}
+
+static int set_next(struct hold *h, const char *id)
+{
+	return spl_target_set(&h->next, id, strlen(id)) ? SPL_FAIL(SPL_E_INTERNAL_FAILURE)
+							: SPL_DONE;
+}
+
 static int on_create(struct spl_turn *turn, void *state, const struct spl_message *request)
 {
 	const struct spl_name *id = spl_spot_id(turn);
@@ -51,64 +64,51 @@ static int on_create(struct spl_turn *turn, void *state, const struct spl_messag
 	pump[5] = (char)('0' + n / 10);
 	pump[6] = (char)('0' + n % 10);
 	h->wait = spl_packet_key("wait", 4);
-	h->is_open_key = spl_packet_key("is_open", 7);
-	if (id->len >= 5 && memcmp(id->b, "pump-", 5) == 0)
-		return spl_target_set(&h->next, "valve", 5) ? SPL_FAIL(SPL_E_INTERNAL_FAILURE)
-							    : SPL_DONE;
-	return spl_target_set(&h->next, pump, 7) ? SPL_FAIL(SPL_E_INTERNAL_FAILURE) : SPL_DONE;
+	if (is(id, "sink"))
+		return set_next(h, "knot");
+	return set_next(h, is(id, "knot") || is(id, "pump-") ? "sink" : pump);
 }
 
-static int on_open(struct spl_turn *turn, void *state, const struct spl_message *msg)
-{
-	((struct hold *)state)->is_open = true;
-	if (msg->is_request && spl_reply(turn, SPL_CONTENT_RAW, NULL, 0) != 0)
-		return SPL_FAIL(SPL_E_CAPACITY_EXCEEDED);
-	return SPL_DONE;
-}
-
-static int on_is_open(struct spl_turn *turn, void *state, const struct spl_message *msg)
-{
-	const uint8_t open = ((const struct hold *)state)->is_open;
-
-	if (spl_reply(turn, SPL_CONTENT_RAW, &open, 1) != 0)
-		return SPL_FAIL(SPL_E_CAPACITY_EXCEEDED);
-	return SPL_DONE;
-}
-
-/* Waits for `packet` of h->next with the turn held. */
-static int ask(struct spl_turn *turn, struct hold *h, uint64_t packet, spl_result_fn then)
+/* Waits for the next Spot with the turn held. */
+static int wait_next(struct spl_turn *turn, struct hold *h, spl_result_fn then)
 {
 	struct spl_call *call;
 
-	if (spl_request(turn, &h->next, packet, SPL_CONTENT_RAW, NULL, 0, HOUR_MS, &call) != 0 ||
+	if (spl_request(turn, &h->next, h->wait, SPL_CONTENT_RAW, NULL, 0, HOUR_MS, &call) != 0 ||
 	    spl_call_then(turn, call, SPL_WAIT_HOLD, then, NULL) != 0)
 		return SPL_FAIL(SPL_E_CAPACITY_EXCEEDED);
 	return SPL_SUSPENDED;
 }
 
-static int on_asked(struct spl_turn *turn, void *state, const struct spl_result *result, void *ctx)
+static int on_tied(struct spl_turn *turn, void *state, const struct spl_result *result, void *ctx)
 {
-	struct hold *h = state;
+	return SPL_DONE;
+}
 
-	if (result->kind != SPL_OK || result->payload_bytes != 1)
-		return SPL_FAIL(SPL_E_INTERNAL_FAILURE);
-	h->is_open = *(const uint8_t *)result->payload != 0;
-	if (!h->is_open)
-		return ask(turn, h, h->is_open_key, on_asked);
+static int on_tie(struct spl_turn *turn, void *state, const struct spl_message *msg)
+{
+	return wait_next(turn, state, on_tied);
+}
+
+static int answer(struct spl_turn *turn)
+{
 	if (spl_reply(turn, SPL_CONTENT_RAW, NULL, 0) != 0)
 		return SPL_FAIL(SPL_E_CAPACITY_EXCEEDED);
 	return SPL_DONE;
+}
+
+/* What it waited for is gone: that is the end of the waiting. */
+static int on_undone(struct spl_turn *turn, void *state, const struct spl_result *result, void *ctx)
+{
+	((struct hold *)state)->is_open = true;
+	return answer(turn);
 }
 
 static int on_wait(struct spl_turn *turn, void *state, const struct spl_message *msg)
 {
 	struct hold *h = state;
 
-	if (!h->is_open)
-		return ask(turn, h, h->is_open_key, on_asked);
-	if (spl_reply(turn, SPL_CONTENT_RAW, NULL, 0) != 0)
-		return SPL_FAIL(SPL_E_CAPACITY_EXCEEDED);
-	return SPL_DONE;
+	return h->is_open ? answer(turn) : wait_next(turn, h, on_undone);
 }
 
 static void hear(struct hold *h)
@@ -140,7 +140,7 @@ static int on_say(struct spl_turn *turn, void *state, const struct spl_message *
 		return SPL_FAIL(SPL_E_PROTOCOL_ERROR);
 	h->sequence = get64(msg->payload);
 	if (!h->is_open)
-		return ask(turn, h, h->wait, on_released);
+		return wait_next(turn, h, on_released);
 	hear(h);
 	return SPL_DONE;
 }
@@ -159,8 +159,7 @@ static int on_heard(struct spl_turn *turn, void *state, const struct spl_message
 static const struct spl_handler handlers[] = {
 	{"say", SPL_TAKES_SEND, on_say},
 	{"heard", SPL_TAKES_REQUEST, on_heard},
-	{"open", SPL_TAKES_SEND | SPL_TAKES_REQUEST, on_open},
-	{"is_open", SPL_TAKES_REQUEST, on_is_open},
+	{"tie", SPL_TAKES_SEND, on_tie},
 	{"wait", SPL_TAKES_REQUEST, on_wait},
 };
 

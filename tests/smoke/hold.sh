@@ -9,6 +9,7 @@ source "$(dirname "$0")/lib.sh"
 
 spots=10000
 stages=(hold.so room.so)
+extra_config='timeouts: { create_ms = 2000; };' # also what a close gives to turns
 smoke_begin
 start_node
 buffers=$(free_buffers)
@@ -17,7 +18,7 @@ in_client "$build/tests/smoke/flood" "$node_ip" $spots < "$dir/go" > "$dir/flood
   2> "$dir/flood.err" &
 flood_pid=$!
 exec 9> "$dir/go"
-must_wait_for 'the Spots' 60 grep -q "^created=$((spots + 17))\$" "$dir/flood.out"
+must_wait_for 'the Spots' 60 grep -q "^created=$((spots + 18))\$" "$dir/flood.out"
 must_wait_for 'credit to stop the flood' 60 grep -q '^blocked' "$dir/flood.out"
 say "$(tail -n 1 "$dir/flood.out"); waiting: $(lane_counter messages_queued) queued," \
   "$(lane_counter messages_running) running"
@@ -26,7 +27,7 @@ must_ping -c 5
 ctl node show > /dev/null || fail 'spotctl'
 run_load --clients 1 --spots 20 --seconds 1 --quiet > "$dir/load.out" || fail 'other Spots'
 say "$(grep '^result' "$dir/load.out")"
-ctl spot send valve open > /dev/null || fail 'the valve'
+ctl spot close sink > /dev/null || fail 'close sink'
 echo >&9
 wait "$flood_pid" || fail "flood: $(cat "$dir/flood.err" "$dir/flood.out")"
 say "$(tail -n 1 "$dir/flood.out")"

@@ -91,7 +91,7 @@ struct fake {
 	struct fake_seen *seen;
 	uint32_t seen_n, resolves, creates, closes;
 	struct fake_reply reply[FAKE_HELD];
-	uint32_t replies;      /* in it */
+	uint32_t replies, most_replies; /* in it; at a time */
 	uint32_t out_messages; /* sent and not acknowledged */
 };
 

@@ -62,6 +62,8 @@ static void reply_at(struct fake *f, uint32_t lane, const struct wire_msg *to, i
 		r++;
 	CU_ASSERT_FATAL(r < f->reply + FAKE_HELD);
 	f->replies++;
+	if (f->replies > f->most_replies)
+		f->most_replies = f->replies;
 	r->due_ns = due_ns;
 	r->lane = lane;
 	r->len = WIRE_MSG_BYTES + bytes;

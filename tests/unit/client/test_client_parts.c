@@ -227,7 +227,7 @@ static void test_oldest_route_makes_room(void)
 		key = key_of(i);
 		e = routes_get(&r, &key);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(e);
-		routes_ask(&r, e, i + 1);
+		routes_ask(&r, e);
 		routes_answer(&r, e, 1000, (uint16_t)i, i + 7);
 	}
 	key = key_of(0);
@@ -253,7 +253,7 @@ static void test_asked_routes_are_not_pushed_out(void)
 	CU_ASSERT_EQUAL_FATAL(routes_init(&r, 2, 1), 0);
 	for (uint32_t i = 0; i < 2; i++) {
 		e[i] = routes_get(&r, &key[i]);
-		routes_ask(&r, e[i], i + 1);
+		routes_ask(&r, e[i]);
 	}
 	CU_ASSERT_PTR_NULL(routes_get(&r, &key[2]));
 	routes_drop(&r, e[0]); /* stays: it is asked for */

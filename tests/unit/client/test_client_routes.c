@@ -261,6 +261,38 @@ static void test_order_holds_across_the_question(void)
 	end();
 }
 
+/* A thousand places to ask for: the authority gets a few questions at a time. */
+static void test_questions_are_bounded(void)
+{
+	static struct fake_result r[1000];
+	struct spl_client_target t;
+	struct spl_client_message m;
+	uint64_t cancelled[2];
+	unsigned ended = 0;
+	char id[16];
+
+	begin();
+	memset(r, 0, sizeof(r));
+	f->authority_ns = 5 * MS;
+	for (int i = 0; i < 1000; i++) {
+		snprintf(id, sizeof(id), "room-%d", i);
+		t = fake_target(id);
+		m = fake_message(&t, &number);
+		CU_ASSERT_EQUAL(spl_client_request(c, &m, fake_keep, &r[i],
+						   i < 998 ? NULL : &cancelled[i - 998]),
+				0);
+	}
+	CU_ASSERT_EQUAL(spl_client_cancel(c, cancelled[0]), 1); /* while the question waits */
+	fake_run(f, c, 1000);
+	for (int i = 0; i < 1000; i++)
+		ended += r[i].runs == 1 &&
+			 r[i].kind == (i == 998 ? SPL_CLIENT_CANCELLED : SPL_E_NOT_FOUND);
+	CU_ASSERT_EQUAL(ended, 1000);
+	CU_ASSERT_EQUAL(f->resolves, 999);
+	CU_ASSERT(f->most_replies <= 64 && f->most_replies > 32);
+	end();
+}
+
 static void test_cache_is_bounded(void)
 {
 	struct spl_client_config conf;
@@ -309,6 +341,7 @@ static const struct t_case cases[] = {
 	T(test_late_route_runs_nothing, "S-ADDR-6"),
 	T(test_mute_authority_is_a_bounded_failure, "S-ADDR-6"),
 	T(test_order_holds_across_the_question),
+	T(test_questions_are_bounded),
 	T(test_cache_is_bounded),
 };
 
