@@ -3,7 +3,7 @@
  *
  *	flood ADDRESS SPOTS
  *
- * Creates sink, knot, pumps and holders, ties the knot, and sends to random holders at full rate.
+ * Creates sink, knot, pumps and holders, ties the knot, and sends to all holders at full rate.
  * When nothing has been taken for two seconds it prints `blocked sent=N`. While blocked, it asks
  *the authority again and again: those answers have to come. After sink was closed (by somebody
  *else) and a line came on standard input, it sends what waits, asks each holder what it heard, and
@@ -28,7 +28,7 @@ struct flood {
 	struct spl_client *client;
 	struct spl_client_target *spot;
 	uint64_t *sequence, *accepted; /* of each holder */
-	uint32_t spots, open, created, failed, answers, asked;
+	uint32_t spots, begun, open, created, failed, answers, asked;
 	uint64_t sent, heard, seed, last_ns;
 };
 
@@ -103,16 +103,19 @@ static void on_sent(struct spl_client *client, uint64_t call, const struct spl_c
 
 static void send_one(void)
 {
-	uint32_t i = (uint32_t)((self->seed = self->seed * 6364136223846793005u + 1) >> 33) %
-		     self->spots;
+	uint32_t i = self->begun++;
 	uint8_t payload[256] = {0};
 	struct spl_client_message m = {
-		.target = &self->spot[i],
 		.packet = spl_packet_key("say", 3),
 		.payload = payload,
 		.payload_bytes = sizeof(payload),
 	};
 
+	if (i >= self->spots) { /* each once, then at random */
+		self->seed = self->seed * 6364136223846793005u + 1;
+		i = (uint32_t)(self->seed >> 33) % self->spots;
+	}
+	m.target = &self->spot[i];
 	wire_store_u64(payload, ++self->sequence[i]);
 	if (spl_client_send(self->client, &m, on_sent, &self->accepted[i], NULL) < 0)
 		fail("send", SPL_E_INTERNAL_FAILURE);
@@ -160,6 +163,15 @@ static void flood(void)
 	uint64_t asked_ns = 0;
 	bool told = false;
 
+	while (self->begun < self->spots) { /* one for each, so that every one of them holds */
+		if (self->open < WINDOW)
+			send_one();
+		else
+			(void)spl_client_poll(self->client, 10);
+	}
+	drain();
+	if (spl_client_flush(self->client, 30000) < 0)
+		fail("first round", SPL_E_DEADLINE_EXCEEDED);
 	self->last_ns = now_ns();
 	while (!line_came()) {
 		while (self->open < WINDOW)

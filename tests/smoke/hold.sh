@@ -22,12 +22,12 @@ must_wait_for 'the Spots' 60 grep -q "^created=$((spots + 18))\$" "$dir/flood.ou
 must_wait_for 'credit to stop the flood' 60 grep -q '^blocked' "$dir/flood.out"
 say "$(tail -n 1 "$dir/flood.out"); waiting: $(lane_counter messages_queued) queued," \
   "$(lane_counter messages_running) running"
-[[ $(lane_counter messages_running) -ge $((spots / 2)) ]] || fail 'too few turns are held'
+[[ $(lane_counter messages_running) -ge $spots ]] || fail 'too few turns are held'
 must_ping -c 5
 ctl node show > /dev/null || fail 'spotctl'
 run_load --clients 1 --spots 20 --seconds 1 --quiet > "$dir/load.out" || fail 'other Spots'
 say "$(grep '^result' "$dir/load.out")"
-ctl spot close sink > /dev/null || fail 'close sink'
+ctl spot close sink > /dev/null 2>&1 || true # its turn never ends: it is ended by force
 echo >&9
 wait "$flood_pid" || fail "flood: $(cat "$dir/flood.err" "$dir/flood.out")"
 say "$(tail -n 1 "$dir/flood.out")"
