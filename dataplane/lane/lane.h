@@ -101,6 +101,7 @@ struct lane_message {
 	uint8_t kind, error;
 	uint16_t content;
 	uint8_t cls;
+	uint8_t to; /* lane it goes to, while it waits for that lane's ring */
 	uint64_t correlation, deadline, packet, source;
 	struct spl_target target; /* its key is what a record points to */
 	uint8_t data[] __attribute__((aligned(16)));
@@ -136,6 +137,7 @@ struct lane {
 	struct lane_command *answered_head, *answered_tail; /* for the agent, ring was full */
 	struct lane_event *raised_head, *raised_tail;
 	struct lane_message *return_head, *return_tail;
+	struct lane_message *reply_head, *reply_tail; /* to other lanes: none is given up */
 
 	/* one input round */
 	unsigned n_input;
