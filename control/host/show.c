@@ -193,6 +193,16 @@ static void show_drops(const struct host *h, json_t *columns, json_t *rows)
 		    offsetof(struct spl_lane_stats, fail));
 }
 
+/* What all lanes share, as a row with a sum alone. */
+static void shared_row(const struct host *h, json_t *rows, const char *name, const char *unit,
+		       uint64_t v)
+{
+	json_t *row = json_pack("{s:s,s:s}", "counter", name, "unit", unit);
+
+	set_int(row, "total", v);
+	json_array_append_new(rows, row);
+}
+
 static void show_lanes(const struct host *h, json_t *columns, json_t *rows)
 {
 	char name[64];
@@ -216,6 +226,8 @@ static void show_lanes(const struct host *h, json_t *columns, json_t *rows)
 		lane_values(h, row, offsetof(struct spl_lane_stats, use) + i * sizeof(uint64_t));
 		json_array_append_new(rows, row);
 	}
+	shared_row(h, rows, "buffers_total", "buffers", statseg_get(&h->stats.s->mbufs_total));
+	shared_row(h, rows, "buffers_free", "buffers", statseg_get(&h->stats.s->mbufs_free));
 }
 
 static void show_ports(const struct host *h, json_t *columns, json_t *rows)
