@@ -315,8 +315,17 @@ check_conservation() {
   }
 }
 
-free_buffers() { lane_counter buffers_free; }
+free_buffers() {
+  local n
+  n=$(lane_counter buffers_free)
+  [[ $n =~ ^[0-9]+$ ]] || fail "no counter buffers_free"
+  echo "$n"
+}
 has_free_buffers() { [[ $(free_buffers) -ge $1 ]]; }
 memory_used() {
-  if [[ $(lane_counter hugepages) == 1 ]]; then echo 'hugepages'; else echo 'no hugepages'; fi
+  if grep -q 'dataplane is ready.*hugepages=1' "$dir/control.log"; then
+    echo 'hugepages'
+  else
+    echo 'no hugepages'
+  fi
 }
