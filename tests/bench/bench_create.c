@@ -315,6 +315,9 @@ static bool start(struct create *c)
 	auth_config_init(&cfg);
 	spl_name_set(&cfg.mesh, "mesh", 4);
 	snprintf(cfg.prefix, sizeof(cfg.prefix), "node");
+	/* One lease lasts for a run, however slow the machine: renewals are not measured. */
+	cfg.ttl_ns = 3600 * 1000000000LL;
+	cfg.renew_ns = 1800 * 1000000000LL;
 	cfg.random = draw;
 	cfg.random_ctx = c;
 	c->rnd.s = c->seed;
