@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CREDIT_MIN 65536u
+#define CREDIT_MIN 16384u
 #define CREDIT_MAX (4u << 20)
 #define HEADROOM   128u
 #define LIST_BYTES 16384u

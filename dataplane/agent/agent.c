@@ -171,6 +171,7 @@ static void tick(struct agent *a)
 		return;
 	a->next_tick = a->now + AGENT_TICK_NS;
 	port_statistics(a);
+	agent_ops_expire(a);
 	segment_set(&a->sh.stats->mbufs_total, a->sh.pool->size);
 	segment_set(&a->sh.stats->mbufs_free, rte_mempool_avail_count(a->sh.pool));
 	if (a->host_state == DP_HOST_DRAINING && a->drain_deadline && a->now > a->drain_deadline)

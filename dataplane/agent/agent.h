@@ -22,13 +22,14 @@
 
 #include <sys/queue.h>
 
-#define AGENT_ERR_BYTES	 512
-#define AGENT_OPS_MAX	 4096u	       /* control messages and calls under way at once */
-#define AGENT_TICK_NS	 500000000ull  /* housekeeping */
-#define AGENT_SLEEP_US	 5000u	       /* longest sleep of an idle agent */
-#define AGENT_NEIGHBOURS 4096u	       /* of one port */
-#define AGENT_ICMP_RATE	 1000u	       /* echo replies a second */
-#define AGENT_FORCE_NS	 1000000000ull /* how long a stop waits for lanes and peers */
+#define AGENT_ERR_BYTES	   512
+#define AGENT_OPS_MAX	   4096u	 /* control messages and calls under way at once */
+#define AGENT_TICK_NS	   500000000ull	 /* housekeeping */
+#define AGENT_SLEEP_US	   5000u	 /* longest sleep of an idle agent */
+#define AGENT_NEIGHBOURS   4096u	 /* of one port */
+#define AGENT_ICMP_RATE	   1000u	 /* echo replies a second */
+#define AGENT_INFRA_CREDIT 8192u	 /* minimum of a flow's infrastructure class */
+#define AGENT_FORCE_NS	   1000000000ull /* how long a stop waits for lanes and peers */
 
 struct agent;
 
@@ -60,6 +61,7 @@ struct agent_peer {
 	uint64_t lifecycle;
 	struct spl_name rid;
 	struct lane_flow **flows; /* [lanes of this node], each an array of the peer's lanes */
+	uint32_t promised;	  /* its part of agent.promised */
 	bool is_ending;
 };
 
@@ -119,6 +121,8 @@ struct agent {
 	void *assoc_mem;
 	struct assoc *assoc;
 	struct agent_peer *peer; /* [associations] */
+	uint32_t promised;	 /* flows whose minimum credit is set aside */
+	uint32_t promise_max;	 /* what the node pool has for */
 	uint8_t last_mac[6];	 /* of the frame that is being handled */
 	unsigned last_port;
 	uint32_t last_ip;
@@ -174,7 +178,8 @@ void agent_mesh_done(struct agent *a, const struct sock_packet *p);
 void agent_missing(struct agent *a, struct lane_event *e);
 void agent_call(struct agent *a, const struct sock_packet *p);
 void agent_called(struct agent *a, struct lane_event *e);
-void agent_ops_lost(struct agent *a); /* control is gone: everything asked of it ends */
+void agent_ops_expire(struct agent *a); /* each housekeeping tick */
+void agent_ops_lost(struct agent *a);	/* control is gone: everything asked of it ends */
 
 /* net.c */
 int agent_net_start(struct agent *a, char *err, size_t n);

@@ -167,6 +167,18 @@ void agent_mesh_done(struct agent *a, const struct sock_packet *p)
 		answer(a, e, m.kind, m.kind == SPL_OK ? m.body : nothing);
 }
 
+void agent_ops_expire(struct agent *a)
+{
+	for (uint32_t i = 0; i < AGENT_OPS_MAX; i++) {
+		struct agent_op *op = &a->op[i];
+
+		if (!op->is_used || !op->event || !op->deadline || a->now < op->deadline)
+			continue;
+		op->is_used = false;
+		answer(a, op->event, SPL_E_DEADLINE_EXCEEDED, nothing);
+	}
+}
+
 void agent_ops_lost(struct agent *a)
 {
 	for (uint32_t i = 0; i < AGENT_OPS_MAX; i++) {

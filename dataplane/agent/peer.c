@@ -27,7 +27,7 @@ int agent_identify(struct agent *a, char *err, size_t n)
 	p.window = (uint16_t)fp.cls[WIRE_APP].rx_slots;
 	p.msg_bytes = wire_message_bytes(a->cfg.c.message_max);
 	p.credit[WIRE_APP] = a->cfg.c.credit_min;
-	p.credit[WIRE_INFRA] = fp.cls[WIRE_INFRA].credit_min;
+	p.credit[WIRE_INFRA] = AGENT_INFRA_CREDIT;
 	p.mesh = a->cfg.mesh;
 	p.rid = a->rid;
 	bytes = assoc_bytes(&p);
@@ -60,6 +60,8 @@ static void free_flows(struct agent *a, struct agent_peer *p)
 	}
 	free(p->flows);
 	p->flows = NULL;
+	a->promised -= p->promised;
+	p->promised = 0;
 }
 
 /* Parameters of the flow between our lane i and the peer's lane j. */
@@ -74,6 +76,7 @@ static void flow_values(const struct agent *a, const struct assoc_peer *peer, un
 	fp->datagram_bytes = SPL_DATAGRAM_BYTES;
 	fp->msg_bytes = wire_message_bytes(a->cfg.c.message_max);
 	fp->peer_msg_bytes = peer->msg_bytes;
+	fp->cls[WIRE_INFRA].credit_min = AGENT_INFRA_CREDIT;
 	fp->cls[WIRE_APP].credit_min = a->cfg.c.credit_min;
 	fp->cls[WIRE_APP].credit_max = a->cfg.c.credit_max;
 	for (int c = 0; c < WIRE_CLASSES; c++) {
@@ -103,10 +106,15 @@ static int make_flows(struct agent *a, struct agent_peer *p, const struct assoc_
 {
 	uint32_t ip = frame_be32(peer->addr.b + 12), hop;
 	unsigned port = agent_route(a, ip, &hop);
+	uint32_t promise = a->sh.lanes * p->lanes;
 	uint8_t mac[6] = {0};
 
 	if (port == UINT32_MAX)
 		return -EHOSTUNREACH;
+	if (a->promised + promise > a->promise_max)
+		return -ENOSPC; /* a flow without its minimum could never send */
+	a->promised += promise;
+	p->promised = promise;
 	if (a->last_ip == ip && a->last_port == port)
 		memcpy(mac, a->last_mac, 6);
 	p->flows = calloc(a->sh.lanes, sizeof(*p->flows));

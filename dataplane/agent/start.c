@@ -186,9 +186,30 @@ static void wake_owner(void *ctx, unsigned lane)
 	wake_up(&hop->wake[lane]);
 }
 
+/* All that is granted may end up waiting in one lane: no more is granted than its records and three
+ * quarters of its memory can hold (a message costs at least 256 bytes of credit).
+ */
+static uint64_t credit_pool(const struct dp_config *c)
+{
+	uint64_t records = (uint64_t)c->records_max / 8 * 7 * wire_charge(0);
+	uint64_t memory = c->lane_memory / 4 * 3, pool = c->credit_pool;
+
+	if (pool > records)
+		pool = records;
+	if (pool > memory)
+		pool = memory;
+	if (pool < c->credit_pool)
+		log_warn("agent",
+			 "the credit pool is cut to what one lane can hold: raise records_per_lane "
+			 "or lane_memory_mb asked=%llu granted=%llu",
+			 (unsigned long long)c->credit_pool, (unsigned long long)pool);
+	return pool;
+}
+
 static int make_shared(struct agent *a, char *err, size_t n)
 {
 	const struct dp_config *c = &a->cfg.c;
+	uint64_t pool;
 	int rc;
 
 	a->sh.lanes = c->lanes;
@@ -196,9 +217,13 @@ static int make_shared(struct agent *a, char *err, size_t n)
 	a->sh.n_ports = a->cfg.n_ports;
 	a->sh.associations = c->associations;
 	a->sh.nap_us_max = c->idle_nap_us < IDLE_NAP_MAX_US ? c->idle_nap_us : IDLE_NAP_MAX_US;
-	atomic_init(&a->sh.credit[WIRE_INFRA], c->credit_pool / 8);
-	atomic_init(&a->sh.credit[WIRE_APP], c->credit_pool - c->credit_pool / 8);
-	a->sh.credit_tight = c->credit_pool / 8;
+	pool = credit_pool(c);
+	atomic_init(&a->sh.credit[WIRE_INFRA], pool / 8);
+	atomic_init(&a->sh.credit[WIRE_APP], pool - pool / 8);
+	a->sh.credit_tight = pool / 8;
+	a->promise_max = (uint32_t)((pool - pool / 8) / (c->credit_min ? c->credit_min : 1));
+	if (a->promise_max > pool / 8 / AGENT_INFRA_CREDIT)
+		a->promise_max = (uint32_t)(pool / 8 / AGENT_INFRA_CREDIT);
 	a->peer = calloc(c->associations, sizeof(*a->peer));
 	rc = a->peer ? hop_init(&a->sh.hop, c->lanes + 1) : -ENOMEM;
 	if (!rc)

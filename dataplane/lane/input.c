@@ -28,7 +28,11 @@ void lane_input_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf *m,
 	if (l->n_input > LANE_MESSAGES / 2)
 		lane_input_flush(l);
 	before = l->n_input;
-	sink = (struct flow_sink){l->input, l->n_input, LANE_MESSAGES};
+	/* Without records the packet is still looked at: acknowledgements count, application
+	 * messages wait in the flow, and the others need no record. */
+	sink = (struct flow_sink){l->input, l->n_input,
+				  v->cls == WIRE_APP && before > LANE_MESSAGES / 2 ? before
+										   : LANE_MESSAGES};
 	r = flow_rx(f->flow, frame_payload(v), v->payload_len, m, l->now_ns, &sink);
 	l->n_input = sink.n;
 	note_origin(l, f, before);
@@ -197,6 +201,23 @@ static void drain_waiting(struct lane *l)
 	}
 }
 
+/* No record is free: replies and control messages need none and do not wait behind those that do.
+ */
+static void infrastructure_only(struct lane *l, unsigned from)
+{
+	unsigned left = from;
+
+	for (unsigned i = from; i < l->n_input; i++) {
+		if (l->input[i].cls == WIRE_INFRA) {
+			to_record(l, &l->input[i], l->input_flow[i], NULL);
+			continue;
+		}
+		l->input[left] = l->input[i];
+		l->input_flow[left++] = l->input_flow[i];
+	}
+	l->n_input = left;
+}
+
 void lane_input_flush(struct lane *l)
 {
 	unsigned i = 0, n;
@@ -205,8 +226,10 @@ void lane_input_flush(struct lane *l)
 		drain_waiting(l);
 	while (i < l->n_input) {
 		n = admit_some(l, i);
-		if (n == 0)
-			break; /* no record: they wait here, and no more is taken in */
+		if (n == 0) {
+			infrastructure_only(l, i);
+			break;
+		}
 		i += n;
 	}
 	if (i > 0 && i < l->n_input) {

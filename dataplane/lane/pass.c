@@ -110,8 +110,7 @@ unsigned lane_pass(struct lane *l)
 	read_clocks(l);
 	look_at_pool(l);
 	lane_retry(l);
-	if (l->n_input < LANE_MESSAGES / 2) /* else no record is free: leave it in the device */
-		work += lane_rx_ports(l);
+	work += lane_rx_ports(l);
 	work += drain_rings(l);
 	lane_input_flush(l);
 	work += spot_tick(l->spots, l->now, LANE_TURNS);

@@ -76,7 +76,7 @@ void t_node_start(struct t_node *n, const struct t_node_conf *c)
 		.flows_max = T_NODE_PEERS,
 		.spot = {.lanes = c->lanes,
 			 .spots_max = c->spots_max ? c->spots_max : 65536,
-			 .records = 65536,
+			 .records = c->records ? c->records : 65536,
 			 .calls = 16384,
 			 .commands = 4096,
 			 .heap_bytes = c->heap_bytes ? c->heap_bytes : 32u << 20,
@@ -368,6 +368,17 @@ void t_peer_raw(struct t_peer *p, unsigned lane, const void *message, uint32_t b
 	NEED(m);
 	memcpy(m, message, bytes);
 	NEED(flow_send(p->flow[lane], WIRE_APP, m, bytes, m) == 0);
+	p->in_flight++;
+}
+
+void t_peer_control(struct t_peer *p, unsigned lane, uint8_t kind, uint64_t correlation)
+{
+	struct wire_msg h = {.kind = kind, .error = SPL_OK, .correlation = correlation};
+	uint8_t *m = malloc(WIRE_MSG_BYTES);
+
+	NEED(m);
+	wire_msg_put(m, &h);
+	NEED(flow_send(p->flow[lane], WIRE_INFRA, m, WIRE_MSG_BYTES, m) == 0);
 	p->in_flight++;
 }
 

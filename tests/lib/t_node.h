@@ -22,6 +22,7 @@ struct t_node_conf {
 	uint32_t pool_low;	 /* free buffers; 0: never low */
 	uint32_t queue_count;	 /* of a Spot; 0: 4096 */
 	uint32_t spots_max;	 /* of a lane; 0: 65536 */
+	uint32_t records;	 /* of a lane; 0: 65536 */
 	uint64_t heap_bytes;	 /* of a lane; 0: 32 MiB */
 	const uint64_t *fake_ns; /* NULL: the real clock; else nanoseconds, which the test moves */
 	const struct spl_stage *const *stages;
@@ -96,6 +97,8 @@ uint64_t t_peer_send(struct t_peer *p, uint8_t kind, const char *id, const char 
 		     const void *payload, uint32_t bytes, uint32_t budget_us);
 /* Queues a message as the test made it (header included) for `lane`; its own copy is sent. */
 void t_peer_raw(struct t_peer *p, unsigned lane, const void *message, uint32_t bytes);
+/* Queues a control message for `lane`, infrastructure class. */
+void t_peer_control(struct t_peer *p, unsigned lane, uint8_t kind, uint64_t correlation);
 /* The reply to a correlation, NULL when it has not come. */
 const struct t_reply *t_peer_reply(const struct t_peer *p, uint64_t correlation);
 

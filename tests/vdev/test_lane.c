@@ -351,6 +351,46 @@ static void test_lane_low_pool_copies_out(void)
 	t_node_stop(&node);
 }
 
+/* Every record is taken by messages that wait: the rest wait in their flow, acknowledged and not
+ * lost, and control messages pass all the same.
+ */
+static void test_lane_without_records_still_serves_control(void)
+{
+	struct lane_command c = {.verb = LANE_RESOLVED, .error = SPL_E_NOT_FOUND};
+	struct spl_key key = spl_spot_key("a", 1);
+	struct t_peer *p;
+	uint64_t asked, k;
+	unsigned lane;
+
+	start((struct t_node_conf){.records = 128});
+	p = t_node_peer(&node);
+	lane = spl_key_lane(&key, node.sh.lanes);
+	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "a", "t"), SPOT_ACCEPTED);
+	asked = t_peer_send(p, SPL_MSG_SPOT_REQUEST, "a", "ask", "nowhere", 7, 0);
+	while (node.n_events == 0)
+		t_node_step(&node);
+	for (k = 1; k <= 600; k++)
+		t_peer_send(p, SPL_MSG_SPOT_SEND, "a", "seq", &k, sizeof(k), 0);
+	for (int i = 0; i < 50; i++)
+		t_node_step(&node);
+	CU_ASSERT(t_node_counter(&node, SPL_C_MESSAGES_QUEUED) < 128);
+	t_peer_control(p, lane, SPL_MSG_RESOLVE, 4242);
+	for (int i = 0; i < 50; i++)
+		t_node_step(&node);
+	CU_ASSERT_EQUAL_FATAL(node.n_events, 2);
+	CU_ASSERT_EQUAL(node.event[1]->kind, LANE_EV_MESH);
+	CU_ASSERT_EQUAL(node.event[1]->correlation, 4242);
+	c.correlation = node.event[0]->correlation;
+	c.lane = node.event[0]->origin == SPOT_FROM_LANE ? (uint16_t)node.event[0]->flow
+							 : node.event[0]->lane;
+	t_node_command(&node, &c);
+	t_node_settle(&node);
+	CU_ASSERT_PTR_NOT_NULL(t_peer_reply(p, asked));
+	CU_ASSERT_EQUAL(report(p, "a").last, 600);
+	CU_ASSERT_EQUAL(report(p, "a").order_errors, 0);
+	t_node_stop(&node);
+}
+
 static const struct t_case cases[] = {
 	T(test_lane_answers_requests_and_takes_sends, "S-DIR-4", "S-DIR-6"),
 	T(test_lane_error_kinds, "S-DIR-10"),
@@ -362,6 +402,7 @@ static const struct t_case cases[] = {
 	T(test_lane_fenced_starts_nothing, "S-LEASE-2"),
 	T(test_lane_bad_packets_have_their_reason),
 	T(test_lane_low_pool_copies_out),
+	T(test_lane_without_records_still_serves_control),
 };
 static const struct t_suite suites[] = {T_SUITE("lane", eal_init, t_eal_stop, cases)};
 
