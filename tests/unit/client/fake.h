@@ -92,7 +92,7 @@ struct fake {
 	uint32_t seen_n, resolves, creates, closes;
 	struct fake_reply reply[FAKE_HELD];
 	uint32_t replies, most_replies; /* in it; at a time */
-	uint32_t out_messages; /* sent and not acknowledged */
+	uint32_t out_messages;		/* sent and not acknowledged */
 };
 
 /* A node and, connected to it, a client. `conf` NULL = fake_config(). */
