@@ -117,6 +117,7 @@ int main(int argc, char **argv)
 	a->stats_fd = -1;
 	a->dir = dir;
 	TAILQ_INIT(&a->staged);
+	TAILQ_INIT(&a->commands);
 	ops.ctx = a;
 	a->sock = sock_open(dir, &ops, err, sizeof(err));
 	if (!a->sock) {

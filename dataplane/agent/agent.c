@@ -18,9 +18,10 @@ struct agent_command *agent_command_new(struct agent *a, unsigned lane, enum lan
 {
 	struct agent_command *cmd = calloc(1, sizeof(*cmd));
 
-	(void)a;
 	if (!cmd)
 		return NULL;
+	cmd->agent = a;
+	TAILQ_INSERT_TAIL(&a->commands, cmd, all);
 	cmd->c.verb = (uint8_t)verb;
 	cmd->c.lane = (uint16_t)lane;
 	cmd->c.owner = cmd;
@@ -32,6 +33,7 @@ void agent_command_free(struct agent_command *cmd)
 {
 	if (!cmd)
 		return;
+	TAILQ_REMOVE(&cmd->agent->commands, cmd, all);
 	free(cmd->blob);
 	free(cmd);
 }

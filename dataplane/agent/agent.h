@@ -35,8 +35,10 @@ struct agent;
 
 /* A command under way, and what to do with its answer. */
 struct agent_command {
-	struct lane_command c; /* first: c.owner is not needed to find it */
-	TAILQ_ENTRY(agent_command) list;
+	struct lane_command c;		 /* first: c.owner is not needed to find it */
+	TAILQ_ENTRY(agent_command) list; /* of those that wait for a ring */
+	TAILQ_ENTRY(agent_command) all;
+	struct agent *agent;
 	void (*done)(struct agent *a, struct agent_command *cmd);
 	uint64_t corr, attempt;
 	uint64_t tag; /* the done function's */
@@ -128,6 +130,7 @@ struct agent {
 	uint32_t last_ip;
 
 	/* commands and questions */
+	struct agent_commands commands;		       /* all there are, wherever they are */
 	struct agent_commands queue[RUNCFG_LANES_MAX]; /* the lane's ring was full */
 	TAILQ_HEAD(, agent_staged) staged;
 	struct agent_op op[AGENT_OPS_MAX];

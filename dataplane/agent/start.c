@@ -291,7 +291,7 @@ static void say_goodbye(struct agent *a)
 	}
 }
 
-/* Lanes have left: what still lies in the rings is freed or answered by nobody. */
+/* Lanes have left: frames that still lie in the rings go, commands are free_rest()'s. */
 static void empty_rings(struct agent *a)
 {
 	for (unsigned from = 0; from < a->sh.hop.users; from++)
@@ -299,26 +299,17 @@ static void empty_rings(struct agent *a)
 			void *item;
 
 			while (hop_pop(&a->sh.hop, from, to, &item, 1) == 1) {
-				void *p = hop_pointer(item);
-
 				if (hop_kind(item) == HOP_FRAME)
-					rte_pktmbuf_free(p);
-				else if (hop_kind(item) == HOP_COMMAND)
-					agent_command_free(((struct lane_command *)p)->owner);
+					rte_pktmbuf_free(hop_pointer(item));
 			}
 		}
 }
 
 static void free_rest(struct agent *a)
 {
-	for (unsigned i = 0; i < a->sh.lanes; i++) {
-		struct agent_command *cmd;
-
-		while (a->lane[i] && (cmd = TAILQ_FIRST(&a->queue[i]))) {
-			TAILQ_REMOVE(&a->queue[i], cmd, list);
-			agent_command_free(cmd);
-		}
-	}
+	/* Some lie in rooms of Spots that are no more, and nobody else knows them. */
+	while (!TAILQ_EMPTY(&a->commands))
+		agent_command_free(TAILQ_FIRST(&a->commands));
 	while (!TAILQ_EMPTY(&a->staged)) {
 		struct agent_staged *s = TAILQ_FIRST(&a->staged);
 

@@ -82,6 +82,7 @@ void sim_node_start(struct world *w)
 	sim_random(w, &a->epoch, sizeof(a->epoch));
 	a->epoch |= 1;
 	TAILQ_INIT(&a->staged);
+	TAILQ_INIT(&a->commands);
 	ops.ctx = a;
 	a->sock = sock_open("", &ops, err, sizeof(err));
 	port.local.n_lanes = (uint8_t)w->plan.lanes;
