@@ -11,16 +11,25 @@
 
 #define INPUT_BATCH 32u /* records admitted at once */
 
+/* The handle of what a message of this round lies in. */
+static void *input_buf(const struct lane *l, const struct flow_msg *msg)
+{
+	if (msg->is_mem)
+		return lane_buf(msg->ref, LANE_BUF_MEM);
+	return lane_buf(msg->ref, l->input_alone[msg - l->input] ? LANE_BUF_ALONE : LANE_BUF_MBUF);
+}
+
 static void note_origin(struct lane *l, struct lane_flow *f, unsigned from)
 {
-	for (unsigned i = from; i < l->n_input; i++)
+	for (unsigned i = from; i < l->n_input; i++) {
 		l->input_flow[i] = f;
+		l->input_alone[i] = false;
+	}
 }
 
 void lane_input_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf *m,
 		       const struct frame_view *v)
 {
-	struct lane_buffer *b = rte_mbuf_to_priv(m);
 	struct flow_rx_result r;
 	struct flow_sink sink;
 	unsigned before;
@@ -42,7 +51,12 @@ void lane_input_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf *m,
 		lane_drop(l, r.drop);
 	else
 		lane_use(l, r.use);
-	b->refs = r.refs;
+	/* The usual packet brought one message, delivered now: its buffer is the record's alone. */
+	if (r.refs == 1 && l->n_input == before + 1 && l->input[before].ref == m) {
+		l->input_alone[before] = true;
+		return;
+	}
+	((struct lane_buffer *)rte_mbuf_to_priv(m))->refs = r.refs;
 	if (r.refs == 0)
 		rte_pktmbuf_free(m);
 }
@@ -50,7 +64,7 @@ void lane_input_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf *m,
 /* Drops what a message holds and gives its credit back. */
 static void forget(struct lane *l, const struct flow_msg *msg, struct lane_flow *f)
 {
-	void *buf = lane_buf(msg->ref, msg->is_mem ? LANE_BUF_MEM : LANE_BUF_MBUF);
+	void *buf = input_buf(l, msg);
 
 	flow_consumed(f->flow, (enum wire_class)msg->cls, msg->charge);
 	lane_release(l, buf, 0, 0, SPOT_FROM_LINK);
@@ -79,7 +93,7 @@ static void control_message(struct lane *l, const struct flow_msg *msg, struct l
 	e->op = h->kind;
 	e->data = h->payload;
 	e->bytes = h->payload_len;
-	e->buf = lane_buf(msg->ref, msg->is_mem ? LANE_BUF_MEM : LANE_BUF_MBUF);
+	e->buf = input_buf(l, msg);
 	e->charge = msg->charge;
 	e->flow = f->ref;
 	e->correlation = h->correlation;
@@ -99,7 +113,7 @@ static void reply_message(struct lane *l, const struct flow_msg *msg, struct lan
 		.content = h->content,
 		.kind = h->error,
 		.origin = SPOT_FROM_LINK,
-		.buf = lane_buf(msg->ref, msg->is_mem ? LANE_BUF_MEM : LANE_BUF_MBUF),
+		.buf = input_buf(l, msg),
 		.flow = f->ref,
 	};
 
@@ -149,7 +163,7 @@ static bool to_record(struct lane *l, const struct flow_msg *msg, struct lane_fl
 	}
 	r->payload = h.payload;
 	r->payload_bytes = h.payload_len;
-	r->buf = lane_buf(msg->ref, msg->is_mem ? LANE_BUF_MEM : LANE_BUF_MBUF);
+	r->buf = input_buf(l, msg);
 	r->packet = h.packet;
 	r->deadline = h.budget_us ? l->now + spot_from_us(&l->clock, h.budget_us) : 0;
 	r->flow = f->ref;
@@ -213,6 +227,7 @@ static void infrastructure_only(struct lane *l, unsigned from)
 			continue;
 		}
 		l->input[left] = l->input[i];
+		l->input_alone[left] = l->input_alone[i];
 		l->input_flow[left++] = l->input_flow[i];
 	}
 	l->n_input = left;
@@ -236,6 +251,8 @@ void lane_input_flush(struct lane *l)
 		memmove(l->input, l->input + i, (l->n_input - i) * sizeof(l->input[0]));
 		memmove(l->input_flow, l->input_flow + i,
 			(l->n_input - i) * sizeof(l->input_flow[0]));
+		memmove(l->input_alone, l->input_alone + i,
+			(l->n_input - i) * sizeof(l->input_alone[0]));
 	}
 	l->n_input -= i;
 }

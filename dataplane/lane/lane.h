@@ -34,6 +34,8 @@
 #define LANE_FLOW_PACKETS 64u	/* packets of one flow in one pass */
 #define LANE_TIMER_STEP	  16u	/* flows whose timers are looked at in a pass */
 #define LANE_EVENTS	  1024u /* events with the agent at once */
+#define LANE_ACK_PASSES \
+	4u /* full bursts between two looks at flows that only owe acknowledgements */
 #define LANE_COPY_OUT	  64u	/* messages moved out of buffers in a pass */
 #define LANE_BUFFER_BYTES 2304u /* data room of a packet buffer, headroom included */
 
@@ -81,7 +83,9 @@ struct lane_flow {
 	uint32_t active;			    /* place in lane.active */
 	uint32_t next_hop;			    /* whose MAC the path has */
 	uint16_t port;				    /* index */
+	uint32_t consumed; /* credit of finished messages, given back when it is sent for */
 	bool is_dirty, is_undrained;
+	bool is_urgent; /* something waits to be sent, not only acknowledgements */
 };
 
 struct lane_peer {
@@ -141,8 +145,10 @@ struct lane {
 
 	/* one input round */
 	unsigned n_input;
+	bool is_flooded; /* the last burst was full: more is waiting in the device */
 	struct flow_msg input[LANE_MESSAGES];
 	struct lane_flow *input_flow[LANE_MESSAGES];
+	bool input_alone[LANE_MESSAGES]; /* the message has its buffer for itself */
 	struct frame_view view[LANE_BURST];
 	struct lane_event event[LANE_EVENTS];
 };
@@ -172,7 +178,13 @@ static inline void lane_fail(struct lane *l, enum spl_message_fail fail)
 }
 
 /* Buffer handles of records and replies: a pointer and what it is. */
-enum lane_buf { LANE_BUF_MBUF = 0, LANE_BUF_MEM = 1, LANE_BUF_MESSAGE = 2, LANE_BUF_EVENT = 3 };
+enum lane_buf {
+	LANE_BUF_MBUF = 0, /* shared by the messages in it: struct lane_buffer counts */
+	LANE_BUF_MEM = 1,
+	LANE_BUF_MESSAGE = 2,
+	LANE_BUF_EVENT = 3,
+	LANE_BUF_ALONE = 4, /* an mbuf with one message */
+};
 #define LANE_BUF_MASK 7u
 
 static inline void *lane_buf(void *p, enum lane_buf kind)

@@ -52,7 +52,7 @@ void lane_release(struct lane *l, void *buf, uint64_t flow, uint32_t charge, uin
 		struct lane_flow *f = lane_flow_of(l, flow);
 
 		if (f) {
-			flow_consumed(f->flow, WIRE_APP, charge);
+			f->consumed += charge; /* lane_flows_tx() tells the flow, once a pass */
 			lane_flow_touch(l, f);
 		} else {
 			atomic_fetch_add_explicit(&l->sh->credit[WIRE_APP], charge,
@@ -62,6 +62,9 @@ void lane_release(struct lane *l, void *buf, uint64_t flow, uint32_t charge, uin
 	if (!p)
 		return;
 	switch ((enum lane_buf)((uintptr_t)buf & LANE_BUF_MASK)) {
+	case LANE_BUF_ALONE:
+		rte_pktmbuf_free(p);
+		break;
 	case LANE_BUF_MBUF:
 		lane_mbuf_put(p);
 		break;
@@ -78,8 +81,20 @@ void lane_release(struct lane *l, void *buf, uint64_t flow, uint32_t charge, uin
 
 static void env_release(void *host, const struct spot_done *done, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++)
-		lane_release(host, done[i].buf, done[i].flow, done[i].charge, done[i].origin);
+	struct rte_mbuf *alone[64]; /* as many as spot_env.release() may give */
+	unsigned k = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		void *buf = done[i].buf;
+
+		if (((uintptr_t)buf & LANE_BUF_MASK) == LANE_BUF_ALONE) {
+			alone[k++] =
+				(struct rte_mbuf *)((uintptr_t)buf & ~(uintptr_t)LANE_BUF_MASK);
+			buf = NULL;
+		}
+		lane_release(host, buf, done[i].flow, done[i].charge, done[i].origin);
+	}
+	rte_pktmbuf_free_bulk(alone, k);
 }
 
 void lane_flow_send(struct lane *l, struct lane_flow *f, struct lane_message *m)
@@ -93,6 +108,7 @@ void lane_flow_send(struct lane *l, struct lane_flow *f, struct lane_message *m)
 			f->late_head = m;
 		f->late_tail = m;
 	}
+	f->is_urgent = true;
 	lane_flow_touch(l, f);
 }
 

@@ -104,12 +104,20 @@ void lane_peer_up(struct lane *l, const struct lane_peer_up *up)
 					       .flows = up->flows};
 }
 
+static void give_credit(struct lane_flow *f)
+{
+	if (f->consumed)
+		flow_consumed(f->flow, WIRE_APP, f->consumed);
+	f->consumed = 0;
+}
+
 static void flow_end(struct lane *l, struct lane_flow *f)
 {
 	struct lane_message *m;
 
 	if (!f->flow)
 		return;
+	give_credit(f);
 	flow_fini(f->flow);
 	f->flow = NULL;
 	while ((m = f->late_head)) {
@@ -193,6 +201,9 @@ static void refresh_path(struct lane *l, struct lane_flow *f)
 
 unsigned lane_flows_tx(struct lane *l)
 {
+	/* Under a flood acknowledgements of a few bursts go together; what is sent waits for
+	 * nothing. */
+	bool wait = l->is_flooded && l->loops % LANE_ACK_PASSES != 0;
 	struct lane_flow *f = l->dirty;
 	struct rte_mbuf *spare = NULL;
 	unsigned sent = 0;
@@ -203,13 +214,22 @@ unsigned lane_flows_tx(struct lane *l)
 		unsigned n = 0;
 
 		f->is_dirty = false;
+		if (wait && !f->is_urgent) {
+			lane_flow_touch(l, f);
+			f = next;
+			continue;
+		}
+		f->is_urgent = false;
+		give_credit(f);
 		refresh_path(l, f);
 		send_late(f);
 		while (n < LANE_FLOW_PACKETS && send_packet(l, f, &spare))
 			n++;
 		f->timer = flow_next_timer(f->flow);
-		if (n == LANE_FLOW_PACKETS || (f->late_head && n > 0))
+		if (n == LANE_FLOW_PACKETS || (f->late_head && n > 0)) {
+			f->is_urgent = true;
 			lane_flow_touch(l, f);
+		}
 		sent += n;
 		f = next;
 	}
@@ -229,6 +249,7 @@ void lane_flows_timers(struct lane *l)
 		f = l->active[l->timer_at++];
 		if (f->timer <= l->now_ns) {
 			flow_on_timer(f->flow, l->now_ns);
+			f->is_urgent = true;
 			lane_flow_touch(l, f);
 		}
 	}

@@ -53,8 +53,15 @@ static void push_away(struct lane *l, struct away *a)
 	}
 }
 
-static void sort_frame(struct lane *l, struct rte_mbuf *m, const struct frame_view *v,
-		       struct away *away)
+static void send_away(struct away *away, struct rte_mbuf *m, const struct port *p, unsigned to)
+{
+	m->port = p->id; /* not every driver says it (net_ring), lane_rx_hopped() asks */
+	away->to[away->n] = (uint16_t)to;
+	away->item[away->n++] = hop_tag(m, HOP_FRAME);
+}
+
+static void sort_frame(struct lane *l, const struct port *p, struct rte_mbuf *m,
+		       const struct frame_view *v, struct away *away)
 {
 	switch ((enum frame_kind)v->kind) {
 	case FRAME_DATA:
@@ -62,14 +69,12 @@ static void sort_frame(struct lane *l, struct rte_mbuf *m, const struct frame_vi
 			lane_rx_frame(l, m, v);
 			return;
 		}
-		away->to[away->n] = v->lane;
-		away->item[away->n++] = hop_tag(m, HOP_FRAME);
+		send_away(away, m, p, v->lane);
 		return;
 	case FRAME_AGENT:
 	case FRAME_ARP:
 	case FRAME_ICMP:
-		away->to[away->n] = (uint16_t)l->sh->lanes;
-		away->item[away->n++] = hop_tag(m, HOP_FRAME);
+		send_away(away, m, p, l->sh->lanes);
 		return;
 	case FRAME_OTHER:
 		lane_use(l, SPL_USE_OTHER_HOST);
@@ -91,12 +96,9 @@ static unsigned rx_port(struct lane *l, struct port *p)
 	if (n == 0)
 		return 0;
 	rx_parse(&p->local, m, l->view, n, l->sh->pool);
-	for (unsigned i = 0; i < n; i++) { /* after rx_parse(), which may replace a buffer */
-		((struct lane_buffer *)rte_mbuf_to_priv(m[i]))->refs = 0;
-		m[i]->port = p->id; /* not every driver says it (net_ring), lane_rx_hopped() asks */
-	}
+	l->is_flooded |= n == LANE_BURST;
 	for (unsigned i = 0; i < n; i++)
-		sort_frame(l, m[i], &l->view[i], &away);
+		sort_frame(l, p, m[i], &l->view[i], &away);
 	push_away(l, &away);
 	return n;
 }
@@ -105,6 +107,7 @@ unsigned lane_rx_ports(struct lane *l)
 {
 	unsigned n = 0;
 
+	l->is_flooded = false;
 	for (unsigned i = 0; i < l->n_port; i++)
 		n += rx_port(l, &l->sh->ports[l->port[i]]);
 	return n;
