@@ -257,6 +257,26 @@ void lane_input_flush(struct lane *l)
 	l->n_input -= i;
 }
 
+/* The peer goes: messages of it that found no record yet have nowhere to wait any more. */
+void lane_input_drop(struct lane *l, const struct lane_peer *p)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < l->n_input; i++) {
+		struct lane_flow *f = l->input_flow[i];
+
+		if (f >= p->flows && f < p->flows + p->lanes) {
+			lane_fail(l, SPL_FAIL_NO_RECORD);
+			forget(l, &l->input[i], f);
+			continue;
+		}
+		l->input[left] = l->input[i];
+		l->input_alone[left] = l->input_alone[i];
+		l->input_flow[left++] = f;
+	}
+	l->n_input = left;
+}
+
 void lane_input_message(struct lane *l, struct lane_message *m)
 {
 	void *buf = lane_buf(m, LANE_BUF_MESSAGE);

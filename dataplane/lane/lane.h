@@ -247,6 +247,7 @@ void lane_mbuf_put(struct rte_mbuf *m); /* drops one reference */
 void lane_input_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf *m,
 		       const struct frame_view *v);
 void lane_input_flush(struct lane *l);
+void lane_input_drop(struct lane *l, const struct lane_peer *p);
 void lane_input_message(struct lane *l, struct lane_message *m); /* from another lane */
 
 /* out.c. The callbacks of the room of Spots, and giving back what it used. */

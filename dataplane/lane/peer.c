@@ -143,6 +143,7 @@ void lane_peer_down(struct lane *l, uint32_t slot)
 	struct lane_peer *p = &l->peer[slot];
 
 	lane_input_flush(l);
+	lane_input_drop(l, p);
 	for (uint32_t i = 0; i < p->lanes; i++)
 		flow_end(l, &p->flows[i]);
 	*p = (struct lane_peer){.generation = p->generation};

@@ -544,6 +544,11 @@ static void peer_end(struct t_node *n, struct t_peer *p)
 	free(p);
 }
 
+void t_node_peer_gone(struct t_node *n)
+{
+	peer_end(n, n->peer[--n->n_peers]);
+}
+
 void t_node_stop(struct t_node *n)
 {
 	uint8_t frame[T_FRAME_MAX];

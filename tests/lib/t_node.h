@@ -90,6 +90,8 @@ enum spot_verdict t_node_create(struct t_node *n, const char *id, const char *ty
 enum spot_verdict t_node_close(struct t_node *n, const char *id);
 
 struct t_peer *t_node_peer(struct t_node *n);
+/* The node forgets the newest peer at once, as after its association ended. */
+void t_node_peer_gone(struct t_node *n);
 
 /* Queues a message; correlation of a request, 0 of a send. `key` of the packet by name. Asserts
  * that the flow took it. */

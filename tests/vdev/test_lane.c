@@ -391,6 +391,36 @@ static void test_lane_without_records_still_serves_control(void)
 	t_node_stop(&node);
 }
 
+/* The same, and then the peer goes: what waited for a record goes with it, and nothing of it stays.
+ */
+static void test_lane_peer_may_go_while_its_messages_wait(void)
+{
+	struct lane_command c = {.verb = LANE_RESOLVED, .error = SPL_E_NOT_FOUND};
+	struct t_peer *stays, *goes;
+	uint64_t asked, k;
+
+	start((struct t_node_conf){.records = 128});
+	stays = t_node_peer(&node);
+	goes = t_node_peer(&node);
+	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "a", "t"), SPOT_ACCEPTED);
+	asked = t_peer_send(stays, SPL_MSG_SPOT_REQUEST, "a", "ask", "nowhere", 7, 0);
+	while (node.n_events == 0)
+		t_node_step(&node);
+	for (k = 1; k <= 600; k++)
+		t_peer_send(goes, SPL_MSG_SPOT_SEND, "a", "add", &k, sizeof(k), 0);
+	for (int i = 0; i < 50; i++)
+		t_node_step(&node);
+	t_node_peer_gone(&node);
+	CU_ASSERT(t_node_fails(&node, SPL_FAIL_NO_RECORD) > 0);
+	c.correlation = node.event[0]->correlation;
+	c.lane = node.event[0]->origin == SPOT_FROM_LANE ? (uint16_t)node.event[0]->flow
+							 : node.event[0]->lane;
+	t_node_command(&node, &c);
+	t_node_settle(&node);
+	CU_ASSERT_PTR_NOT_NULL(t_peer_reply(stays, asked));
+	t_node_stop(&node);
+}
+
 static const struct t_case cases[] = {
 	T(test_lane_answers_requests_and_takes_sends, "S-DIR-4", "S-DIR-6"),
 	T(test_lane_error_kinds, "S-DIR-10"),
@@ -403,6 +433,7 @@ static const struct t_case cases[] = {
 	T(test_lane_bad_packets_have_their_reason),
 	T(test_lane_low_pool_copies_out),
 	T(test_lane_without_records_still_serves_control),
+	T(test_lane_peer_may_go_while_its_messages_wait),
 };
 static const struct t_suite suites[] = {T_SUITE("lane", eal_init, t_eal_stop, cases)};
 
