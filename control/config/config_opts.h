@@ -93,7 +93,7 @@
 	X("limits.waiters", config, limits.waiters, INT, NULL, "4096", 1, 1048576, START, \
 	  "calls that may wait for room or for a creation") \
 	X("timeouts.send_ms", config, timeouts.send_ms, INT, NULL, "1000", 1, CONF_MS_MAX, START, \
-	  "a send waits this long for room") \
+	  "a send of `spotctl` or of the management socket waits this long") \
 	X("timeouts.request_ms", config, timeouts.request_ms, INT, NULL, "30000", 1, CONF_MS_MAX, \
 	  START, "a request waits this long for its reply") \
 	X("timeouts.create_ms", config, timeouts.create_ms, INT, NULL, "30000", 1, CONF_MS_MAX, \
@@ -126,7 +126,7 @@
 	  "members may only show; needs socket_mode \"0666\", the daemon then decides by peer " \
 	  "credentials") \
 	X("control.private_dir", config, control.private_dir, PATH, NULL, "/run/spotlane/private", \
-	  1, 92, START, "directory of dataplane.sock, mode 0750") \
+	  1, 92, START, "directory of dataplane.sock, mode 0750; it must exist") \
 	X("control.clients_max", config, control.clients_max, INT, NULL, "64", 1, 4096, START, \
 	  "connections to the management socket") \
 	X("control.line_max_bytes", config, control.line_max_bytes, INT, NULL, "2097152", 1572864, \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lane file: one pass of a lane, and the loop of passes. The order is the design's: receive, drain
- * the rings, admit, run turns, timers, transmit; then idle, which is the only place that sleeps.
+/* lane file: one pass of a lane, and the loop of passes. The order is that of
+ * docs/architecture.md: receive, drain the rings, admit, run turns, timers, transmit; then idle,
+ * which is the only place that sleeps.
  */
 #include "dataplane/lane/lane.h"
 

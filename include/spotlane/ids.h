@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Identifiers and keys (S-ID-1..5, design "Names, keys and places"). Pure; any thread. */
+/* Identifiers and keys (S-ID-1..5). Pure; any thread. */
 #ifndef SPOTLANE_IDS_H
 #define SPOTLANE_IDS_H
 

@@ -150,7 +150,8 @@ enum spl_exit {
 	X(SPOT_LIST, "spots[].id", TEXT, "Spot id") \
 	X(SPOT_LIST, "spots[].kind", TEXT, "entry, user or instance") \
 	X(SPOT_LIST, "spots[].type", TEXT, "stable type; empty for an Entry Spot") \
-	X(SPOT_LIST, "spots[].state", TEXT, "Creating, Ready, Closing or Relocating") \
+	X(SPOT_LIST, "spots[].state", TEXT, \
+	  "Creating, Ready, Closing, Relocating or Unavailable (owner dead)") \
 	X(SPOT_LIST, "spots[].generation", DECIMAL, "object generation") \
 	X(SPOT_LIST, "spots[].mesh", TEXT, "mesh name") \
 	X(SPOT_LIST, "spots[].node", TEXT, "RID of the owner") \

@@ -190,8 +190,8 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 int spl_call_then(struct spl_turn *turn, struct spl_call *call, enum spl_wait wait,
 		  spl_result_fn fn, void *ctx);
 
-/* Closes the Spot of this turn when the turn ends (S-CLOSE-6). -EINVAL in on_create,
- * on_initialize and on_closing; -EALREADY when it is closing.
+/* Asks, when the turn ends, for the close of this Spot; it serves until the authority agrees
+ * (S-CLOSE-6). -EINVAL in on_create, on_initialize and on_closing; -EALREADY when it is closing.
  */
 int spl_close_self(struct spl_turn *turn);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the benchmarks share: options, seed, interleaved runs of product and floor, medians, a table
- * for people and one JSON object a line (design "Benchmarks"). One thread.
+ * for people and one JSON object a line. One thread.
  */
 #ifndef SPL_TESTS_BENCH_LIB_H
 #define SPL_TESTS_BENCH_LIB_H

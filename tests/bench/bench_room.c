@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The room of Spots alone: cost of one message from its record to the return of its handler, no
- * packets. Bursts of 32 records for random Spots, one state line touched by the handler. Not one of
- * design.md's benchmarks: a tool for work on this room.
+ * packets. Bursts of 32 records for random Spots, one state line touched by the handler. It has no
+ * floor and no target: a tool for work on this room.
  */
 #include "dataplane/spot/lane.h"
 #include "tests/lib/t_main.h"
