@@ -167,6 +167,25 @@ static void port_statistics(struct agent *a)
 	}
 }
 
+/* Calls of handlers end in bounded steps: the next one follows its answer. */
+static void end_calls(struct agent *a, unsigned lane);
+
+static void calls_ended(struct agent *a, struct agent_command *cmd)
+{
+	if (cmd->c.bytes > 0)
+		end_calls(a, cmd->c.lane);
+}
+
+static void end_calls(struct agent *a, unsigned lane)
+{
+	struct agent_command *cmd = agent_command_new(a, lane, LANE_CALLS_END, calls_ended);
+
+	if (!cmd)
+		return; /* the next tick tries again */
+	cmd->c.error = SPL_E_SHUTTING_DOWN;
+	agent_send(a, cmd);
+}
+
 static void tick(struct agent *a)
 {
 	if (a->now < a->next_tick)
@@ -177,14 +196,8 @@ static void tick(struct agent *a)
 	segment_set(&a->sh.stats->mbufs_total, a->sh.pool->size);
 	segment_set(&a->sh.stats->mbufs_free, rte_mempool_avail_count(a->sh.pool));
 	if (a->host_state == DP_HOST_DRAINING && a->drain_deadline && a->now > a->drain_deadline)
-		for (unsigned i = 0; i < a->sh.lanes; i++) {
-			struct agent_command *cmd = agent_command_new(a, i, LANE_CALLS_END, NULL);
-
-			if (!cmd)
-				break;
-			cmd->c.error = SPL_E_SHUTTING_DOWN;
-			agent_send(a, cmd);
-		}
+		for (unsigned i = 0; i < a->sh.lanes; i++)
+			end_calls(a, i);
 }
 
 unsigned agent_pass(struct agent *a)

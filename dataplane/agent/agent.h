@@ -23,13 +23,14 @@
 #include <sys/queue.h>
 
 #define AGENT_ERR_BYTES	   512
-#define AGENT_OPS_MAX	   4096u	 /* control messages and calls under way at once */
-#define AGENT_TICK_NS	   500000000ull	 /* housekeeping */
-#define AGENT_SLEEP_US	   5000u	 /* longest sleep of an idle agent */
-#define AGENT_NEIGHBOURS   4096u	 /* of one port */
-#define AGENT_ICMP_RATE	   1000u	 /* echo replies a second */
-#define AGENT_INFRA_CREDIT 8192u	 /* minimum of a flow's infrastructure class */
-#define AGENT_FORCE_NS	   1000000000ull /* how long a stop waits for lanes and peers */
+#define AGENT_OPS_MAX	   4096u	  /* control messages and calls under way at once */
+#define AGENT_TICK_NS	   500000000ull	  /* housekeeping */
+#define AGENT_SLEEP_US	   5000u	  /* longest sleep of an idle agent */
+#define AGENT_NEIGHBOURS   4096u	  /* of one port */
+#define AGENT_ANSWER_NS	   30000000000ull /* of a question without a deadline of its own */
+#define AGENT_ICMP_RATE	   1000u	  /* echo replies a second */
+#define AGENT_INFRA_CREDIT 8192u	  /* minimum of a flow's infrastructure class */
+#define AGENT_FORCE_NS	   1000000000ull  /* how long a stop waits for lanes and peers */
 
 struct agent;
 
@@ -47,11 +48,17 @@ struct agent_command {
 };
 TAILQ_HEAD(agent_commands, agent_command);
 
-/* A prepared Spot that is not published yet: what an inventory says of it. */
+/* A Spot that is being prepared, or is prepared and not published yet: for a PREPARE that comes
+ * again, and for what an inventory says of it.
+ */
 struct agent_staged {
 	TAILQ_ENTRY(agent_staged) list;
 	struct spl_key key;
 	uint64_t object_generation, attempt;
+	struct agent_command *cmd; /* under way; NULL: accepted, and this was the answer: */
+	uint16_t content;
+	uint32_t reply_bytes;
+	void *reply;
 };
 
 /* One association. */
@@ -91,6 +98,7 @@ struct agent {
 	bool is_stopping;
 	bool is_asked; /* SHUTDOWN_REQ was sent */
 	int exit_code;
+	bool is_void; /* the packet being written answers a control that is gone */
 	uint64_t now; /* CLOCK_BOOTTIME ns, of this pass */
 	/* of cryptographic quality, but in a simulator; cannot fail */
 	void (*random)(void *ctx, void *out, size_t bytes);

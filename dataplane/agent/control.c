@@ -25,6 +25,7 @@ struct pack_writer agent_packet(struct agent *a, uint16_t type, uint16_t flags, 
 {
 	struct pack_writer w = {.p = a->out, .cap = sizeof(a->out)};
 
+	a->is_void = (flags & DP_F_REP) && corr == 0;
 	dp_begin(&w, type, flags, a->epoch, corr);
 	return w;
 }
@@ -33,6 +34,8 @@ void agent_packet_send(struct agent *a, struct pack_writer *w, int fd)
 {
 	int rc = dp_finish(w, fd >= 0);
 
+	if (a->is_void)
+		return;
 	if (!rc)
 		rc = sock_send(a->sock, w, fd);
 	if (rc && rc != -ENOTCONN)
@@ -72,11 +75,18 @@ static void say_hello(struct agent *a)
 void agent_on_peer(void *ctx, bool connected)
 {
 	struct agent *a = ctx;
+	struct agent_command *cmd;
 
 	log_info("agent", connected ? "control is connected" : "control is gone");
-	if (connected)
+	if (connected) {
 		say_hello(a);
-	else if (a->is_running)
+		return;
+	}
+	a->is_asked = false; /* the next one is asked again to stop, or nobody is */
+	/* What is under way answers nobody: the next control numbers its requests anew. */
+	TAILQ_FOREACH (cmd, &a->commands, all)
+		cmd->corr = 0;
+	if (a->is_running)
 		agent_ops_lost(a);
 }
 
@@ -184,7 +194,7 @@ static void on_config(struct agent *a, const struct sock_packet *p)
 	if (rc) {
 		log_error("agent", "cannot start: %s", err);
 		reply_configured(a, p->h.corr, a->exit_code, err);
-		sock_poll(a->sock);
+		sock_flush(a->sock);
 		a->is_stopping = true;
 		return;
 	}
@@ -205,10 +215,9 @@ static void on_identity(struct agent *a, const struct sock_packet *p)
 	struct dp_identity m;
 
 	dp_get_identity(&r, &m);
-	if (!dp_done(&r) || a->state == DP_STATE_WAITING ||
-	    spl_name_set(&a->rid, m.rid.p, m.rid.len) ||
-	    spl_name_set(&a->owner_id, m.owner_id.p, m.owner_id.len) ||
-	    spl_name_set(&a->entry_id, m.entry_id.p, m.entry_id.len)) {
+	if (!dp_done(&r) || a->state == DP_STATE_WAITING || !spl_name_valid(m.rid.p, m.rid.len) ||
+	    !spl_name_valid(m.owner_id.p, m.owner_id.len) ||
+	    !spl_name_valid(m.entry_id.p, m.entry_id.len)) {
 		agent_reply_ok(a, p->h.corr, SPL_E_PROTOCOL_ERROR, "IDENTITY does not decode");
 		return;
 	}
@@ -216,6 +225,9 @@ static void on_identity(struct agent *a, const struct sock_packet *p)
 		agent_reply_ok(a, p->h.corr, SPL_E_INVALID_OPERATION, "another lifecycle");
 		return;
 	}
+	(void)spl_name_set(&a->rid, m.rid.p, m.rid.len); /* all three were looked at above */
+	(void)spl_name_set(&a->owner_id, m.owner_id.p, m.owner_id.len);
+	(void)spl_name_set(&a->entry_id, m.entry_id.p, m.entry_id.len);
 	a->node_gen = m.node_gen;
 	a->lease_gen = m.lease_gen;
 	a->entry_gen = m.entry_gen;
@@ -262,7 +274,7 @@ static void on_stop(struct agent *a, const struct sock_packet *p)
 {
 	log_info("agent", "control says stop");
 	agent_reply_ok(a, p->h.corr, SPL_OK, "");
-	sock_poll(a->sock);
+	sock_flush(a->sock);
 	a->exit_code = 0;
 	a->is_stopping = true;
 }

@@ -67,6 +67,9 @@ static void answer(struct agent *a, struct lane_event *e, uint8_t kind, struct p
 
 static const struct pack_bytes nothing = {NULL, 0};
 
+static void reply_called(struct agent *a, uint64_t corr, uint8_t kind, uint16_t content,
+			 struct pack_bytes payload);
+
 /* Sends a question; the body may have to travel in a memfd. */
 static void ask(struct agent *a, struct lane_event *e, uint8_t what, struct dp_mesh_op *m)
 {
@@ -79,7 +82,7 @@ static void ask(struct agent *a, struct lane_event *e, uint8_t what, struct dp_m
 		return;
 	}
 	op->event = e;
-	op->deadline = e->deadline;
+	op->deadline = e->deadline ? e->deadline : a->now + AGENT_ANSWER_NS;
 	w = agent_packet(a, DP_MESH_OP, DP_F_REQ, op_number(a, op));
 	m->op = what;
 	m->deadline = e->deadline;
@@ -172,10 +175,14 @@ void agent_ops_expire(struct agent *a)
 	for (uint32_t i = 0; i < AGENT_OPS_MAX; i++) {
 		struct agent_op *op = &a->op[i];
 
-		if (!op->is_used || !op->event || !op->deadline || a->now < op->deadline)
+		if (!op->is_used || a->now < op->deadline)
 			continue;
 		op->is_used = false;
-		answer(a, op->event, SPL_E_DEADLINE_EXCEEDED, nothing);
+		if (op->event)
+			answer(a, op->event, SPL_E_DEADLINE_EXCEEDED, nothing);
+		else
+			reply_called(a, op->corr, SPL_E_DEADLINE_EXCEEDED, SPL_CONTENT_RAW,
+				     nothing);
 	}
 }
 
@@ -252,6 +259,7 @@ void agent_call(struct agent *a, const struct sock_packet *p)
 	if (m.payload.len)
 		memcpy(cmd->blob, m.payload.p, m.payload.len);
 	op->corr = p->h.corr;
+	op->deadline = (m.deadline ? m.deadline : a->now) + AGENT_ANSWER_NS;
 	cmd->tag = op_number(a, op);
 	cmd->c.key = spl_spot_key(m.id.p, m.id.len);
 	cmd->c.lane = (uint16_t)spl_key_lane(&cmd->c.key, a->sh.lanes);

@@ -86,6 +86,7 @@ static void staged_end(struct agent *a, const struct spl_key *key, uint64_t gen)
 	if (!s)
 		return;
 	TAILQ_REMOVE(&a->staged, s, list);
+	free(s->reply);
 	free(s);
 }
 
@@ -97,18 +98,61 @@ static void gone(struct agent *a, const struct agent_command *cmd)
 	staged_end(a, &cmd->c.key, cmd->c.object_generation);
 }
 
+/* The lane had no room for the command; the Spot lives on. Asks again. */
+static bool asked_again(struct agent *a, const struct agent_command *cmd)
+{
+	struct agent_command *again;
+
+	if (cmd->c.verdict != SPOT_FAILED || cmd->c.error != SPL_E_CAPACITY_EXCEEDED ||
+	    cmd->c.stage)
+		return false;
+	again = agent_command_new(a, cmd->c.lane, (enum lane_verb)cmd->c.verb, cmd->done);
+	if (!again)
+		return false;
+	again->corr = cmd->corr;
+	again->c.key = cmd->c.key;
+	again->c.object_generation = cmd->c.object_generation;
+	again->c.deadline = cmd->c.deadline;
+	again->c.reason = cmd->c.reason;
+	agent_send(a, again);
+	return true;
+}
+
 static void discarded(struct agent *a, struct agent_command *cmd)
 {
+	if (asked_again(a, cmd))
+		return;
 	gone(a, cmd);
 	if (cmd->corr)
 		agent_reply_ok(a, cmd->corr, SPL_OK, "");
 }
 
+/* Keeps the answer for a PREPARE that comes again; false without memory. */
+static bool keep_answer(struct agent *a, const struct agent_command *cmd)
+{
+	struct agent_staged *s = staged_find(a, &cmd->c.key, cmd->c.object_generation);
+
+	if (!s)
+		return true;
+	s->content = cmd->c.content;
+	if (cmd->c.mem_bytes == 0)
+		return true;
+	s->reply = malloc(cmd->c.mem_bytes);
+	if (!s->reply)
+		return false;
+	s->reply_bytes = cmd->c.mem_bytes;
+	memcpy(s->reply, cmd->c.mem, cmd->c.mem_bytes);
+	return true;
+}
+
 static void prepared(struct agent *a, struct agent_command *cmd)
 {
+	struct agent_staged *staged = staged_find(a, &cmd->c.key, cmd->c.object_generation);
 	struct dp_prepared m = {.attempt = cmd->attempt, .content = cmd->c.content};
 	struct agent_command *undo;
 
+	if (staged)
+		staged->cmd = NULL; /* it is freed after this */
 	switch ((enum spot_verdict)cmd->c.verdict) {
 	case SPOT_ACCEPTED:
 		m.result = DP_PREPARED_ACCEPTED;
@@ -137,6 +181,8 @@ static void prepared(struct agent *a, struct agent_command *cmd)
 			agent_send(a, undo);
 		}
 	}
+	if (m.result == DP_PREPARED_ACCEPTED && !keep_answer(a, cmd))
+		log_error("agent", "no memory to keep the answer of a creation");
 	m.reply = (struct pack_bytes){cmd->c.mem, cmd->c.mem_bytes};
 	reply_prepared(a, cmd->corr, &m);
 }
@@ -197,10 +243,15 @@ void agent_prepare(struct agent *a, const struct sock_packet *p)
 	lane = lane_of(a, &key);
 	s = staged_find(a, &key, m.obj_gen);
 	if (s) { /* comes again: the first answer was lost with the connection */
-		struct dp_prepared again = {
-			.attempt = m.attempt, .result = DP_PREPARED_ACCEPTED, .kind = SPL_OK};
+		struct dp_prepared again = {.attempt = m.attempt,
+					    .result = DP_PREPARED_ACCEPTED,
+					    .kind = SPL_OK,
+					    .content = s->content,
+					    .reply = {s->reply, s->reply_bytes}};
 
-		if (s->attempt == m.attempt)
+		if (s->attempt == m.attempt && s->cmd)
+			s->cmd->corr = p->h.corr; /* takes the answer over */
+		else if (s->attempt == m.attempt)
 			reply_prepared(a, p->h.corr, &again);
 		else
 			refuse_prepare(a, p, m.attempt, SPL_E_ALREADY_EXISTS, "being made");
@@ -222,7 +273,7 @@ void agent_prepare(struct agent *a, const struct sock_packet *p)
 		return;
 	}
 	*s = (struct agent_staged){
-		.key = key, .object_generation = m.obj_gen, .attempt = m.attempt};
+		.key = key, .object_generation = m.obj_gen, .attempt = m.attempt, .cmd = cmd};
 	TAILQ_INSERT_TAIL(&a->staged, s, list);
 	cmd->corr = p->h.corr;
 	agent_send(a, cmd);
@@ -290,9 +341,12 @@ void agent_discard(struct agent *a, const struct sock_packet *p)
 
 static void closed(struct agent *a, struct agent_command *cmd)
 {
-	struct pack_writer w = agent_packet(a, DP_CLOSED, DP_F_REP, cmd->corr);
 	struct dp_closed m = {.result = DP_CLOSED_DONE, .kind = cmd->c.error};
+	struct pack_writer w;
 
+	if (asked_again(a, cmd))
+		return;
+	w = agent_packet(a, DP_CLOSED, DP_F_REP, cmd->corr);
 	if (cmd->c.verdict == SPOT_GONE) {
 		m.result = DP_CLOSED_MISSING;
 	} else {

@@ -260,6 +260,12 @@ unsigned sock_poll(struct sock *s)
 	return n > 0 ? (unsigned)n : 0;
 }
 
+void sock_flush(struct sock *s)
+{
+	if (s->peer_fd >= 0)
+		(void)dp_tx_flush(&s->tx, s->peer_fd); /* sock_poll() meets the error again */
+}
+
 unsigned sock_fds(const struct sock *s, int fds[2])
 {
 	unsigned n = 0;

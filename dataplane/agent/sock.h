@@ -49,6 +49,9 @@ bool sock_connected(const struct sock *s);
 /* Takes a batch of what has come and sends what waits; never blocks. Returns packets taken. */
 unsigned sock_poll(struct sock *s);
 
+/* Sends what waits and takes nothing; for inside on_packet. */
+void sock_flush(struct sock *s);
+
 /* Descriptors to sleep on. Fills up to 2 and returns how many. */
 unsigned sock_fds(const struct sock *s, int fds[2]);
 

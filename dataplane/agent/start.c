@@ -314,6 +314,7 @@ static void free_rest(struct agent *a)
 		struct agent_staged *s = TAILQ_FIRST(&a->staged);
 
 		TAILQ_REMOVE(&a->staged, s, list);
+		free(s->reply);
 		free(s);
 	}
 	agent_peers_free(a);

@@ -36,6 +36,7 @@
 #define LANE_EVENTS	  1024u /* events with the agent at once */
 #define LANE_ACK_PASSES \
 	4u /* full bursts between two looks at flows that only owe acknowledgements */
+#define LANE_LATE_PART	  16u	/* part of the lane's memory that replies to one peer may wait in */
 #define LANE_COPY_OUT	  64u	/* messages moved out of buffers in a pass */
 #define LANE_BUFFER_BYTES 2304u /* data room of a packet buffer, headroom included */
 
@@ -76,6 +77,7 @@ struct lane_flow {
 	struct flow_params params;
 	struct build_path path[WIRE_CLASSES];
 	struct lane_flow *dirty_next;
+	uint64_t late_bytes;
 	struct lane_message *late_head, *late_tail; /* replies that wait for room in the flow */
 	uint64_t timer;				    /* next, ns */
 	uint64_t ref;				    /* how records name it: generation and slot */

@@ -102,6 +102,7 @@ void lane_flow_send(struct lane *l, struct lane_flow *f, struct lane_message *m)
 	if (f->late_head ||
 	    flow_send(f->flow, (enum wire_class)m->cls, m->data, m->bytes, m) != 0) {
 		m->next = NULL;
+		f->late_bytes += m->bytes;
 		if (f->late_tail)
 			f->late_tail->next = m;
 		else
@@ -126,6 +127,8 @@ int lane_reply_link(struct lane *l, uint64_t flow, uint64_t correlation, uint8_t
 		return -ENOTCONN;
 	if (bytes + WIRE_MSG_BYTES > f->params.peer_msg_bytes)
 		return -EMSGSIZE;
+	if (f->late_bytes > l->mem->bytes / LANE_LATE_PART)
+		return -ENOBUFS; /* a peer that takes no replies must not hold the lane's memory */
 	m = lane_message_new(l, WIRE_MSG_BYTES + bytes);
 	if (!m)
 		return -ENOBUFS;
@@ -264,12 +267,12 @@ static void env_answer(void *host, const struct spot_answer *a)
 	c->content = a->content;
 	c->mem = NULL;
 	c->mem_bytes = 0;
-	if (a->reply_bytes) {
+	if (a->reply_bytes && a->verdict != SPOT_FAILED) {
 		c->mem = lanemem_alloc(l->mem, a->reply_bytes);
 		if (c->mem) {
 			memcpy(c->mem, a->reply, a->reply_bytes);
 			c->mem_bytes = a->reply_bytes;
-		} else { /* the agent discards what was accepted */
+		} else if (a->verdict == SPOT_ACCEPTED) { /* the agent discards it */
 			c->verdict = SPOT_FAILED;
 			c->error = SPL_E_CAPACITY_EXCEEDED;
 			c->mem_bytes = UINT32_MAX;

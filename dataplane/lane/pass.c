@@ -28,9 +28,10 @@ static void read_clocks(struct lane *l)
 		cycles = 0;
 	else
 		cycles = l->now + spot_from_ns(&l->clock, lease - l->now_ns);
-	/* The heap holds back an eighth, so that replies find room when requests fill it. */
+	/* The heap holds back an eighth, so that replies find room when requests fill it; one a
+	 * pass always starts, because its end may be what frees the heap. */
 	spot_lane_set(l->spots, cycles, l->pool_is_low,
-		      lanemem_left(l->mem) > l->mem->bytes / 8 ? UINT32_MAX : 0);
+		      lanemem_left(l->mem) > l->mem->bytes / 8 ? UINT32_MAX : 1);
 }
 
 static void look_at_pool(struct lane *l)

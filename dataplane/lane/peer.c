@@ -126,6 +126,7 @@ static void flow_end(struct lane *l, struct lane_flow *f)
 		lanemem_free(l->mem, m);
 	}
 	f->late_tail = NULL;
+	f->late_bytes = 0;
 	l->active[f->active] = l->active[--l->n_active];
 	l->active[f->active]->active = f->active;
 	if (f->is_dirty) {
@@ -157,6 +158,7 @@ static void send_late(struct lane_flow *f)
 	while ((m = f->late_head) &&
 	       flow_send(f->flow, (enum wire_class)m->cls, m->data, m->bytes, m) == 0) {
 		f->late_head = m->next;
+		f->late_bytes -= m->bytes;
 		if (!f->late_head)
 			f->late_tail = NULL;
 	}
@@ -173,8 +175,10 @@ static bool send_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf **s
 	uint32_t n;
 
 	*spare = m;
-	if (!m) {
+	if (!m) { /* looked at again in the next pass: no timer stands for what was not sent */
 		lane_count(l, SPL_C_NO_TX_MBUF, 1);
+		f->is_urgent = true;
+		lane_flow_touch(l, f);
 		return false;
 	}
 	p = rte_pktmbuf_mtod(m, uint8_t *);

@@ -357,6 +357,8 @@ static void test_agent_runs_spots_by_order_of_control(void)
 	identify(&r);
 	CU_ASSERT_EQUAL(prepare(&r, "c-1", 11, 1), DP_PREPARED_ACCEPTED);
 	CU_ASSERT_EQUAL(call(&r, "c-1", "get", true), SPL_E_UNAVAILABLE); /* not published */
+	CU_ASSERT_EQUAL(prepare(&r, "c-1", 11, 1), DP_PREPARED_ACCEPTED); /* again: as before */
+	CU_ASSERT_EQUAL(prepare(&r, "c-1", 11, 9), DP_PREPARED_FAILED);	  /* another attempt */
 	CU_ASSERT_EQUAL(inventory(&r, "c-1", &state), 1);
 	CU_ASSERT_EQUAL(state, DP_OBJECT_STAGING);
 	CU_ASSERT_EQUAL(publish(&r, "c-1", 11), SPL_OK);
