@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "control/config/config.h"
 #include "control/host/host.h"
+#include "control/server/config_show.h"
 #include "control/server/server.h"
 #include "control/store/store_sqlite.h"
 
@@ -24,10 +25,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MODULE		  "control"
-#define DEFAULT_CONFIG	  "/etc/spotlane/spotlane.cfg"
-#define OUTPUT_TIMEOUT_MS 30000
-#define SIGNALS		  5
+#define MODULE	       "control"
+#define DEFAULT_CONFIG "/etc/spotlane/spotlane.cfg"
+#define SIGNALS	       5
 
 struct daemon {
 	uv_loop_t loop;
@@ -158,18 +158,7 @@ static int open_host(struct daemon *d)
 
 static int open_server(struct daemon *d)
 {
-	const struct config *c = d->cfg;
-	const struct mgmt_options o = {
-		.path = c->control.socket,
-		.mode = c->control.socket_mode,
-		.group = c->control.socket_group,
-		.readonly_group = c->control.readonly_group,
-		.clients_max = c->control.clients_max,
-		.line_max = c->control.line_max_bytes,
-		.output_max = c->control.output_max_bytes,
-		.input_timeout_ms = c->control.input_timeout_ms,
-		.output_timeout_ms = OUTPUT_TIMEOUT_MS,
-	};
+	const struct mgmt_options o = mgmt_options_of(d->cfg);
 	char err[512] = "";
 	int rc;
 
