@@ -111,7 +111,6 @@ struct config {
 		uint32_t message_max_bytes;
 		uint64_t credit_pool_bytes; /* 0 = seven eighths of the packet memory */
 		uint32_t peers;		    /* associations */
-		uint32_t waiters;	    /* sends and creates waiting for room, S-LIM-9 */
 	} limits;
 	struct {
 		uint32_t send_ms; /* S-LIM-8 */
@@ -122,7 +121,7 @@ struct config {
 		uint32_t renew_ms, timeout_ms, ttl_ms, margin_ms; /* S-LEASE-1 */
 	} lease;
 	struct {
-		uint32_t cache_age_ms;
+		uint32_t cache_age_ms; /* 0 = places are not cached */
 	} route;
 	struct {
 		int reclaim; /* enum conf_reclaim */

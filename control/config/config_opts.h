@@ -39,7 +39,7 @@
 	  "start of the node RID; letters, digits, dot, dash, underscore") \
 	X("node.mesh", config, node.mesh, TEXT, NULL, "default", 1, 255, START, "mesh name") \
 	X("node.object_role", config, node.object_role, CHOICE, "none|client|server", "server", 0, \
-	  0, START, "server hosts Spots; client only uses them; none does neither") \
+	  0, START, "this version takes \"server\" alone: the node hosts Spots") \
 	X("node.drain_ms", config, node.drain_ms, INT, NULL, "30000", 1, CONF_MS_MAX, START, \
 	  "a planned stop gives accepted turns this long") \
 	X("dataplane.lanes", config, dataplane.lanes, INT, NULL, "1", 1, CONF_LANES_MAX, START, \
@@ -90,8 +90,6 @@
 	  1099511627776, START, "credit granted to all peers together; 0: from the packet memory") \
 	X("limits.peers", config, limits.peers, INT, NULL, "1024", 1, 4096, START, \
 	  "associations with nodes and clients") \
-	X("limits.waiters", config, limits.waiters, INT, NULL, "4096", 1, 1048576, START, \
-	  "calls that may wait for room or for a creation") \
 	X("timeouts.send_ms", config, timeouts.send_ms, INT, NULL, "1000", 1, CONF_MS_MAX, START, \
 	  "a send of `spotctl` or of the management socket waits this long") \
 	X("timeouts.request_ms", config, timeouts.request_ms, INT, NULL, "30000", 1, CONF_MS_MAX, \
@@ -106,8 +104,10 @@
 	  "the store forgets a lease that is not renewed for this long") \
 	X("lease.margin_ms", config, lease.margin_ms, INT, NULL, "5000", 1, 3600000, START, \
 	  "the dataplane stops this long before the lease ends") \
-	X("route.cache_age_ms", config, route.cache_age_ms, INT, NULL, "15000", 1, 3600000, START, \
-	  "a cached place is asked for again after this long") \
+	X("route.cache_age_ms", config, route.cache_age_ms, INT, NULL, "15000", 0, 3600000, START, \
+	  "a cached place is asked for again after this long, at the latest when the owner's " \
+	  "lease " \
+	  "deadline passes; 0: places are not cached") \
 	X("authority.reclaim", config, authority.reclaim, CHOICE, "manual|on_restart", "manual", \
 	  0, 0, START, \
 	  "on_restart frees the rows of a dead lifecycle of this machine at start; manual leaves " \

@@ -210,6 +210,13 @@ static void check_stage(const struct conf_reader *r, unsigned i)
 			fail_item(r, "stages", i, "module", "is listed twice with the same entry");
 }
 
+/* The roles without Spots are a later milestone (S-ROLE-1): refused, not taken for "server". */
+static void check_role(const struct conf_reader *r)
+{
+	if (r->cfg->node.object_role != CONF_ROLE_SERVER)
+		fail_top(r, "node.object_role", "this version knows only \"server\"");
+}
+
 void conf_check_relations(const struct conf_reader *r, const cpu_set_t *allowed)
 {
 	unsigned line;
@@ -221,6 +228,7 @@ void conf_check_relations(const struct conf_reader *r, const cpu_set_t *allowed)
 		check_port(r, i);
 	for (unsigned i = 0; i < r->cfg->n_stages; i++)
 		check_stage(r, i);
+	check_role(r);
 	check_lease(r);
 	check_cpus(r, allowed);
 	check_limits(r);

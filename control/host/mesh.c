@@ -148,6 +148,16 @@ static int put_created(uint8_t *p, size_t cap, const struct auth_reply *r)
 	return wire_create_reply_put(p, cap, &c);
 }
 
+/* How long a place may be cached: never past the owner's lease deadline, nor longer than
+ * the operator allows. */
+static uint32_t cache_ms(const struct host *h, int64_t valid_until)
+{
+	int64_t left = (valid_until - (int64_t)host_now(h)) / (int64_t)CLOCK_NS_PER_MS;
+	int64_t most = h->cfg->route.cache_age_ms;
+
+	return left < 0 ? 0 : (uint32_t)(left < most ? left : most);
+}
+
 static int put_route(struct host *h, uint8_t *p, size_t cap, const struct auth_reply *r)
 {
 	/* An object that exists and cannot be used is never told as missing (A-LOC-40, A-LOC-52).
@@ -155,12 +165,11 @@ static int put_route(struct host *h, uint8_t *p, size_t cap, const struct auth_r
 	struct wire_route route = {
 		.tag = r->route == AUTH_ROUTE_MISSING ? WIRE_ROUTE_NONE : WIRE_ROUTE_NOT_READY,
 	};
-	int64_t left = r->valid_until - (int64_t)host_now(h);
 
 	if (r->route == AUTH_ROUTE_READY) {
 		route.tag = WIRE_ROUTE_READY;
 		route.lanes = (uint8_t)h->lanes;
-		route.valid_ms = left > 0 ? (uint32_t)(left / (int64_t)CLOCK_NS_PER_MS) : 0;
+		route.valid_ms = cache_ms(h, r->valid_until);
 		route.lifecycle = r->entry.lifecycle;
 		route.generation = r->entry.obj_gen;
 		route.rid = host_pack(r->entry.rid);

@@ -21,6 +21,15 @@ static void lease_timing_is_checked(void)
 	t_conf_refused(T_CONF_GOOD "lease: { ttl_ms = 0; };\n", "t.cfg:3: ", "out of range");
 }
 
+static void a_node_hosts_spots(void)
+{
+	conf_free(t_conf_accepted(T_CONF_GOOD "node: { object_role = \"server\"; };\n"));
+	t_conf_refused(T_CONF_GOOD "node: { object_role = \"client\"; };\n",
+		       "t.cfg:3: node.object_role: ", "only \"server\"");
+	t_conf_refused(T_CONF_GOOD "node: { object_role = \"none\"; };\n",
+		       "t.cfg:3: node.object_role: ", "only \"server\"");
+}
+
 static void cpus_must_be_allowed(void)
 {
 	struct config *cfg =
@@ -197,6 +206,7 @@ static void stages_are_checked(void)
 
 static const struct t_case cases[] = {
 	T(lease_timing_is_checked, "S-LEASE-1"),
+	T(a_node_hosts_spots),
 	T(cpus_must_be_allowed),
 	T(own_affinity_mask_counts),
 	T(ports_must_differ),

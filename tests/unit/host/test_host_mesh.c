@@ -27,14 +27,19 @@ static void on_reply(void *ctx, uint64_t corr, const struct dp_mesh_op_done *m)
 	n_replies++;
 }
 
-static void begin(void)
+static void begin_with(const char *extra)
 {
 	n_replies = 0;
-	rig_begin(NULL);
+	rig_begin(extra);
 	rig_control("memory");
 	rig_fake();
 	rig_serving();
 	t_ctl_on_reply(rig.f, on_reply, NULL);
+}
+
+static void begin(void)
+{
+	begin_with(NULL);
 }
 
 static uint64_t deadline(void)
@@ -118,6 +123,31 @@ static void test_mesh_create_find_resolve_close(void)
 	CU_ASSERT_EQUAL(wire_find_reply_get(&ref, &found, replies[5].body, replies[5].n), 0);
 	CU_ASSERT_FALSE(found);
 	rig_end();
+}
+
+/* valid_ms of a resolved Spot under `extra`. */
+static uint32_t valid_ms(const char *extra)
+{
+	struct wire_route route = {.tag = 99};
+
+	begin_with(extra);
+	ask_create("client-1", 1, "room-1", "room");
+	UNTIL(n_replies == 1);
+	ask_id(SPL_MSG_RESOLVE, "room-1");
+	UNTIL(n_replies == 2);
+	CU_ASSERT_EQUAL(wire_route_get(&route, replies[1].body, replies[1].n), 0);
+	CU_ASSERT_EQUAL(route.tag, WIRE_ROUTE_READY);
+	rig_end();
+	return route.valid_ms;
+}
+
+static void test_mesh_a_place_is_cached_as_long_as_configured(void)
+{
+	CU_ASSERT(valid_ms(NULL) > 200);
+	CU_ASSERT_EQUAL(valid_ms("route = { cache_age_ms = 200; };\n"), 200);
+	CU_ASSERT_EQUAL(valid_ms("route = { cache_age_ms = 0; };\n"), 0);
+	/* The lease ends first: ttl_ms - margin_ms of the defaults. */
+	CU_ASSERT(valid_ms("route = { cache_age_ms = 60000; };\n") <= 10000);
 }
 
 static void test_mesh_a_repeated_operation_gets_the_same_terminal(void)
@@ -251,6 +281,7 @@ static void test_mesh_a_spot_closes_itself(void)
 
 static const struct t_case cases[] = {
 	T(test_mesh_create_find_resolve_close),
+	T(test_mesh_a_place_is_cached_as_long_as_configured),
 	T(test_mesh_a_repeated_operation_gets_the_same_terminal, "A-LOC-19"),
 	T(test_mesh_many_callers_of_one_id_get_one_spot, "A-LOC-15", "A-LOC-18"),
 	T(test_mesh_a_thousand_spots_at_once),
