@@ -413,6 +413,7 @@ int host_open(struct host **out, const struct host_options *o, char *err, size_t
 	h->tick.data = h->deadline.data = h;
 	*out = h;
 	host_pump(h);
+	host_life_scan(h);
 	return 0;
 link:
 	dplink_close(h->link, NULL, NULL);

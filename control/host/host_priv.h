@@ -152,6 +152,9 @@ void host_command(struct host *h, enum auth_fx_kind kind, const struct auth_comm
 void host_life_write(struct host *h);
 /* Answers AUTH_FX_LIFECYCLE_CHECK, later. */
 void host_life_check(struct host *h, const struct spl_name *rid, uint64_t lifecycle);
+/* At the start: tells the authority which lifecycles ended while no control was here, so that their
+ * leases are let go and, with on_restart, their rows freed. */
+void host_life_scan(struct host *h);
 /* The lifecycle is over, proved: forgets its process. */
 void host_life_ended(struct host *h, const struct spl_name *rid);
 

@@ -16,7 +16,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define RETRY_MS 500
+#define RETRY_MS      500
+#define LIFE_SCAN_MAX 64u /* ended lifecycles told of at a start; the next start tells of more */
 
 struct job {
 	struct store_batch b;
@@ -260,4 +261,66 @@ void host_life_check(struct host *h, const struct spl_name *rid, uint64_t lifecy
 	j->req = (struct store_req){.op = STORE_READ};
 	j->req.u.read.key = j->mut.key;
 	job_run(j, on_read);
+}
+
+/* ---- the start ---- */
+
+static void scan_closed(uv_handle_t *t)
+{
+	free(t->data);
+}
+
+static void on_scan_retry(uv_timer_t *t)
+{
+	struct job *j = t->data;
+
+	if (!j->h->closing)
+		host_life_scan(j->h);
+	uv_close((uv_handle_t *)t, scan_closed);
+}
+
+/* Tells the authority of the lifecycle of one "proc/RID" row if its process is proved gone. */
+static void tell_ended(struct host *h, const struct store_entry *row)
+{
+	struct auth_event e = {.kind = AUTH_EV_LIFECYCLE};
+	char value[PATH_MAX + 256];
+
+	snprintf(value, sizeof(value), "%.*s", (int)row->val.n, (const char *)row->val.p);
+	if (row->key.n <= 5 || !has_ended(value) ||
+	    spl_name_set(&e.u.lifecycle.rid, (const char *)row->key.p + 5, row->key.n - 5))
+		return;
+	e.u.lifecycle.state = AUTH_LIFE_ENDED;
+	log_info(HOST_MODULE, "a lifecycle ended while no control was here rid=%.*s",
+		 e.u.lifecycle.rid.len, e.u.lifecycle.rid.b);
+	host_event(h, &e);
+}
+
+static void on_scanned(void *ctx, struct store_batch *b)
+{
+	struct job *j = ctx;
+	struct host *h = j->h;
+	const struct store_page *page = &j->req.u.scan.page;
+	bool again = j->req.rc != STORE_OK;
+
+	for (size_t i = 0; !again && !h->closing && i < page->n; i++)
+		tell_ended(h, &page->entries[i]);
+	store_batch_clear(b);
+	if (!again || h->closing) {
+		free(j);
+		return;
+	}
+	uv_timer_init(h->o.loop, &j->retry);
+	j->retry.data = j;
+	uv_timer_start(&j->retry, on_scan_retry, RETRY_MS, 0);
+}
+
+void host_life_scan(struct host *h)
+{
+	static const struct spl_name nobody;
+	struct job *j = job_new(h, &nobody);
+
+	j->req = (struct store_req){.op = STORE_SCAN};
+	j->req.u.scan.prefix = (struct store_bytes){"proc/", 5};
+	j->req.u.scan.limit = LIFE_SCAN_MAX;
+	job_run(j, on_scanned);
 }
