@@ -96,6 +96,18 @@ static const char *extra_option(const struct cli_command *c)
 	return c->run == CLI_LIST ? "--all" : c->run == CLI_SHUTDOWN ? "--no-wait" : NULL;
 }
 
+static const char *extra_help(const struct cli_command *c)
+{
+	return c->run == CLI_LIST ? "every page, one after the other"
+				  : "only ask; do not wait until the daemon is gone";
+}
+
+/* What the method's help cannot say, because spotctl takes more than the method does. */
+static const char *argument_help(const struct cli_command *c, const struct mgmt_param *p)
+{
+	return c->run == CLI_CLOSE ? "Spot id, or a SpotRef in JSON" : p->help;
+}
+
 void cli_usage_write(FILE *f, const struct cli_command *c, const struct mgmt_method *m)
 {
 	fprintf(f, "%s %s", c->object, c->verb);
@@ -131,11 +143,13 @@ static void write_params(FILE *f, const struct cli_command *c, const struct mgmt
 			write_upper(f, p->name);
 		else
 			write_option(f, p->name);
-		fprintf(f, ": %s", p->help);
+		fprintf(f, ": %s", argument_help(c, p));
 		if (p->type == MGMT_INT)
 			fprintf(f, " (%lld..%lld)", (long long)p->min, (long long)p->max);
 		fputc('\n', f);
 	}
+	if (extra_option(c))
+		fprintf(f, "  %s: %s\n", extra_option(c), extra_help(c));
 }
 
 void cli_help_write(FILE *f, const char *object, const char *verb)
@@ -187,8 +201,10 @@ static void reference_command(FILE *f, const struct cli_command *c, const struct
 			write_upper(f, p->name);
 		else
 			write_option(f, p->name);
-		fprintf(f, "` | %s |\n", p->help);
+		fprintf(f, "` | %s |\n", argument_help(c, p));
 	}
+	if (extra_option(c))
+		fprintf(f, "| `%s` | %s |\n", extra_option(c), extra_help(c));
 }
 
 static const char preface[] =

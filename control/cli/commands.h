@@ -28,7 +28,8 @@
 	X("spot", "request", SPOT_REQUEST, "id packet payload", CALL, \
 	  "send a request and wait for the reply") \
 	X("spot", "reclaim", SPOT_RECLAIM, "id", CALL, \
-	  "free the rows of a dead owner: of one id, or of a whole node") \
+	  "free the rows of a dead owner: exactly one of ID (one Spot) and --node (all of a " \
+	  "node)") \
 	X("stats", "show", STATS_SHOW, "view", CALL, "counters: drops, lanes, ports or links") \
 	X("config", "show", CONFIG_SHOW, "", CALL, "effective values and where each came from") \
 	X("config", "check", CONFIG_SHOW, "", CHECK, \
