@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* docs/management-protocol.md keeps to the method table: the reference is up to date, and each line
- * of its transcripts is a good request, greeting, error, or result with the method's members. */
+ * of its transcripts is a good request, greeting, error, or result with the method's members.
+ * docs/counters.md is what the lists of include/spotlane/ say. */
 #include "tests/lib/t_main.h"
 #include "control/server/check.h"
+#include "control/server/lists.h"
 #include "control/server/reference.h"
 #include "common/json_line.h"
 
@@ -46,6 +48,23 @@ static void reference_is_up_to_date(void)
 	CU_ASSERT_EQUAL((size_t)(end - begin), n);
 	CU_ASSERT_EQUAL(strncmp(begin, text, n), 0);
 	free(text);
+}
+
+static void lists_are_up_to_date(void)
+{
+	char *text = NULL, *page = calloc(1, 1048576);
+	FILE *in = fopen(T_SOURCE_ROOT "/docs/counters.md", "r"), *out;
+	size_t n;
+
+	out = open_memstream(&text, &n);
+	CU_ASSERT_FATAL(page && in && out);
+	lists_write(out);
+	fclose(out);
+	CU_ASSERT_EQUAL(fread(page, 1, 1048575, in), n);
+	CU_ASSERT_STRING_EQUAL(page, text);
+	fclose(in);
+	free(text);
+	free(page);
 }
 
 static bool has_result(const struct mgmt_method *m, const char *name)
@@ -152,6 +171,7 @@ static void transcripts_keep_to_the_table(void)
 
 static const struct t_case cases[] = {
 	T(reference_is_up_to_date),
+	T(lists_are_up_to_date),
 	T(transcripts_keep_to_the_table),
 };
 
