@@ -4,8 +4,8 @@
  *	add (send or request): payload is a decimal number, empty = 1; a request gets the new value
  *	get (request): the value as decimal text
  *
- * A creator may give the first value as the creation request, in decimal; anything else is
- *rejected.
+ * A creator may give the first value as the creation request, in decimal; anything else but an
+ * empty request is rejected.
  */
 #include <spotlane/stage.h>
 
