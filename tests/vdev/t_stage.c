@@ -129,6 +129,26 @@ static int on_tell(struct spl_turn *t, void *state, const struct spl_message *m)
 	return leave(s, SPL_DONE);
 }
 
+static int on_look(struct spl_turn *t, void *state, const struct spl_message *m)
+{
+	struct t_stage_look l = {.correlation = m->correlation,
+				 .source = m->source,
+				 .payload_bytes = m->payload_bytes,
+				 .metadata_bytes = m->metadata_bytes,
+				 .content = m->content,
+				 .is_request = m->is_request,
+				 .packet_is_look = strcmp(m->packet, "look") == 0};
+	const char *key, *value;
+	uint32_t pos = 0;
+
+	if (spl_metadata_next(m, &pos, &key, &l.key_bytes, &value, &l.value_bytes) == 1) {
+		memcpy(l.key, key, l.key_bytes < 4 ? l.key_bytes : 4);
+		memcpy(l.value, value, l.value_bytes < 4 ? l.value_bytes : 4);
+	}
+	spl_reply(t, SPL_CONTENT_RAW, &l, sizeof(l));
+	return SPL_DONE;
+}
+
 static const struct spl_handler handlers[] = {
 	{"add", SPL_TAKES_SEND | SPL_TAKES_REQUEST, on_add},
 	{"seq", SPL_TAKES_SEND, on_seq},
@@ -139,6 +159,7 @@ static const struct spl_handler handlers[] = {
 	{"silent", SPL_TAKES_REQUEST, on_silent},
 	{"big", SPL_TAKES_REQUEST, on_big},
 	{"tell", SPL_TAKES_SEND, on_tell},
+	{"look", SPL_TAKES_REQUEST, on_look},
 };
 
 const struct spl_stage t_stage = {

@@ -18,11 +18,20 @@ struct t_stage_report {
 	uint64_t count, sum, last, order_errors, running_max;
 };
 
+/* What `look` answers: the fields of the message, and its first metadata entry. */
+struct t_stage_look {
+	uint64_t correlation, source;
+	uint32_t payload_bytes, metadata_bytes, key_bytes, value_bytes;
+	uint16_t content;
+	bool is_request, packet_is_look;
+	char key[4], value[4];
+};
+
 /* Packets: `add` (u64; send or request: the new sum), `seq` (u64, send), `get` (request), `echo`
  * (request: the payload), `ask` (request; payload is an id: asks that Spot for `get` under HOLD and
  * passes the answer on), `fail` (answers Rejected), `silent` (request without an answer), `big`
  * (request; u32: answers with that many bytes), `tell` (send; payload is an id: sends that Spot
- * `add` 1 and does not wait). */
+ * `add` 1 and does not wait), `look` (request: what the handler was given). */
 extern const struct spl_stage t_stage;
 
 #endif

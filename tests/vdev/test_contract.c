@@ -327,7 +327,44 @@ static void test_public_headers_keep_the_fence_inside(void)
 	}
 }
 
+/* All that a message consists of reaches the handler, and nothing of the way it came. */
+static void test_a_message_is_name_type_payload_and_metadata(void)
+{
+	uint8_t m[WIRE_MSG_BYTES + 16] = {0}, *meta = m + WIRE_MSG_BYTES;
+	struct wire_msg h = {.kind = SPL_MSG_SPOT_REQUEST,
+			     .error = SPL_OK,
+			     .content = SPL_CONTENT_JSON,
+			     .packet = spl_packet_key("look", 4),
+			     .correlation = 5,
+			     .target = spl_spot_key("a", 1)};
+	struct t_stage_look look;
+	int n;
+
+	start((struct t_node_conf){0});
+	n = wire_meta_set(meta, 0, 16, (struct pack_bytes){"k", 1}, (struct pack_bytes){"val", 3});
+	CU_ASSERT_FATAL(n > 0);
+	h.meta_len = (uint16_t)n;
+	wire_msg_put(m, &h);
+	memcpy(meta + n, "[1]", 3);
+	t_peer_raw(peer, spl_key_lane(&h.target, node.sh.lanes), m,
+		   WIRE_MSG_BYTES + (uint32_t)n + 3);
+	t_node_settle(&node);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(t_peer_reply(peer, 5));
+	memcpy(&look, t_peer_reply(peer, 5)->data, sizeof(look));
+	CU_ASSERT_EQUAL(look.content, SPL_CONTENT_JSON);
+	CU_ASSERT_EQUAL(look.payload_bytes, 3);
+	CU_ASSERT_EQUAL(look.metadata_bytes, (uint32_t)n);
+	CU_ASSERT_EQUAL(look.correlation, 5);
+	CU_ASSERT_EQUAL(look.source, 1000 + peer->slot);
+	CU_ASSERT_TRUE(look.is_request);
+	CU_ASSERT_TRUE(look.packet_is_look);
+	CU_ASSERT(look.key_bytes == 1 && look.key[0] == 'k');
+	CU_ASSERT(look.value_bytes == 3 && memcmp(look.value, "val", 3) == 0);
+	t_node_stop(&node);
+}
+
 static const struct t_case cases[] = {
+	T(test_a_message_is_name_type_payload_and_metadata, "S-MSG-2", "S-META-1"),
 	T(test_queued_before_the_fence_does_not_start_after_it, "A-LEASE-8", "A-LEASE-7",
 	  "S-LEASE-3"),
 	T(test_malformed_messages_never_reach_a_spot, "S-ADM-4", "S-META-2"),
