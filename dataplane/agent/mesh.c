@@ -77,7 +77,9 @@ static void ask(struct agent *a, struct lane_event *e, uint8_t what, struct dp_m
 	struct pack_writer w;
 	int fd = -1;
 
-	if (!op) {
+	if (!op || dp_field_out(&m->body, &fd) < 0) {
+		if (op)
+			op->is_used = false;
 		answer(a, e, SPL_E_UNAVAILABLE, nothing);
 		return;
 	}
@@ -86,10 +88,6 @@ static void ask(struct agent *a, struct lane_event *e, uint8_t what, struct dp_m
 	w = agent_packet(a, DP_MESH_OP, DP_F_REQ, op_number(a, op));
 	m->op = what;
 	m->deadline = e->deadline;
-	if (m->body.len > DP_INLINE_MAX) {
-		fd = dp_memfd(m->body.p, m->body.len);
-		m->body = nothing;
-	}
 	dp_put_mesh_op(&w, m);
 	agent_packet_send(a, &w, fd);
 	if (fd >= 0)
@@ -207,12 +205,12 @@ static void reply_called(struct agent *a, uint64_t corr, uint8_t kind, uint16_t 
 {
 	struct pack_writer w = agent_packet(a, DP_SPOT_CALLED, DP_F_REP, corr);
 	struct dp_spot_called m = {.kind = kind, .content = content, .payload = payload};
-	int fd = -1;
+	int fd;
 
-	if (payload.len > DP_INLINE_MAX) {
-		fd = dp_memfd(payload.p, payload.len);
-		m.payload = nothing;
-	}
+	/* Without a memfd the result is lost, and the caller hears that, not an empty success. */
+	if (dp_field_out(&m.payload, &fd) < 0)
+		m = (struct dp_spot_called){.kind = SPL_E_INTERNAL_FAILURE,
+					    .content = SPL_CONTENT_RAW};
 	dp_put_spot_called(&w, &m);
 	agent_packet_send(a, &w, fd);
 	if (fd >= 0)

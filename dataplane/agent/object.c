@@ -42,20 +42,23 @@ static int back(struct agent *a, unsigned lane)
 	return 0;
 }
 
-static void reply_prepared(struct agent *a, uint64_t corr, const struct dp_prepared *m)
+/* False when the reply found no memfd: control hears of a failure then, never of an empty reply. */
+static bool reply_prepared(struct agent *a, uint64_t corr, const struct dp_prepared *m)
 {
 	struct pack_writer w = agent_packet(a, DP_PREPARED, DP_F_REP, corr);
 	struct dp_prepared out = *m;
-	int fd = -1;
+	int fd, rc = dp_field_out(&out.reply, &fd);
 
-	if (out.reply.len > DP_INLINE_MAX) {
-		fd = dp_memfd(out.reply.p, out.reply.len);
-		out.reply = (struct pack_bytes){NULL, 0};
-	}
+	if (rc < 0)
+		out = (struct dp_prepared){.attempt = m->attempt,
+					   .result = DP_PREPARED_FAILED,
+					   .kind = SPL_E_INTERNAL_FAILURE,
+					   .text = dp_text("no memory file for the reply")};
 	dp_put_prepared(&w, &out);
 	agent_packet_send(a, &w, fd);
 	if (fd >= 0)
 		close(fd);
+	return rc == 0;
 }
 
 static void refuse_prepare(struct agent *a, const struct sock_packet *p, uint64_t attempt,
@@ -127,6 +130,20 @@ static void discarded(struct agent *a, struct agent_command *cmd)
 		agent_reply_ok(a, cmd->corr, SPL_OK, "");
 }
 
+/* A Spot was made, but its answer cannot be given: it goes again, unseen. */
+static void take_back(struct agent *a, unsigned lane, const struct spl_key *key, uint64_t gen)
+{
+	struct agent_command *undo = agent_command_new(a, lane, LANE_DISCARD, discarded);
+
+	if (!undo) {
+		log_error("agent", "no memory to take a Spot back");
+		return;
+	}
+	undo->c.key = *key;
+	undo->c.object_generation = gen;
+	agent_send(a, undo);
+}
+
 /* Keeps the answer for a PREPARE that comes again; false without memory. */
 static bool keep_answer(struct agent *a, const struct agent_command *cmd)
 {
@@ -149,7 +166,9 @@ static void prepared(struct agent *a, struct agent_command *cmd)
 {
 	struct agent_staged *staged = staged_find(a, &cmd->c.key, cmd->c.object_generation);
 	struct dp_prepared m = {.attempt = cmd->attempt, .content = cmd->c.content};
-	struct agent_command *undo;
+	/* UINT32_MAX: it was made, but its reply found no memory. */
+	bool made = cmd->c.verdict == SPOT_ACCEPTED || cmd->c.mem_bytes == UINT32_MAX;
+	bool is_told;
 
 	if (staged)
 		staged->cmd = NULL; /* it is freed after this */
@@ -169,22 +188,18 @@ static void prepared(struct agent *a, struct agent_command *cmd)
 		m.text = dp_text("the stage could not be made");
 		break;
 	}
-	if (m.result != DP_PREPARED_ACCEPTED && cmd->c.mem_bytes != UINT32_MAX) {
+	if (!made)
 		gone(a, cmd);
-	} else if (cmd->c.mem_bytes == UINT32_MAX) {
-		/* It was made, but its reply found no memory: take it back. */
-		cmd->c.mem_bytes = 0;
-		undo = agent_command_new(a, cmd->c.lane, LANE_DISCARD, discarded);
-		if (undo) {
-			undo->c.key = cmd->c.key;
-			undo->c.object_generation = cmd->c.object_generation;
-			agent_send(a, undo);
-		}
-	}
+	if (cmd->c.mem_bytes != UINT32_MAX)
+		m.reply = (struct pack_bytes){cmd->c.mem, cmd->c.mem_bytes};
 	if (m.result == DP_PREPARED_ACCEPTED && !keep_answer(a, cmd))
-		log_error("agent", "no memory to keep the answer of a creation");
-	m.reply = (struct pack_bytes){cmd->c.mem, cmd->c.mem_bytes};
-	reply_prepared(a, cmd->corr, &m);
+		m = (struct dp_prepared){.attempt = cmd->attempt,
+					 .result = DP_PREPARED_FAILED,
+					 .kind = SPL_E_CAPACITY_EXCEEDED,
+					 .text = dp_text("no memory to keep the answer")};
+	is_told = reply_prepared(a, cmd->corr, &m);
+	if (made && (!is_told || m.result == DP_PREPARED_FAILED))
+		take_back(a, cmd->c.lane, &cmd->c.key, cmd->c.object_generation);
 }
 
 /* Fills the command of one PREPARE; NULL when there is no memory. */
@@ -251,9 +266,9 @@ void agent_prepare(struct agent *a, const struct sock_packet *p)
 
 		if (s->attempt == m.attempt && s->cmd)
 			s->cmd->corr = p->h.corr; /* takes the answer over */
-		else if (s->attempt == m.attempt)
-			reply_prepared(a, p->h.corr, &again);
-		else
+		else if (s->attempt == m.attempt && !reply_prepared(a, p->h.corr, &again))
+			take_back(a, lane, &key, m.obj_gen);
+		else if (s->attempt != m.attempt)
 			refuse_prepare(a, p, m.attempt, SPL_E_ALREADY_EXISTS, "being made");
 		return;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The dataplane program as control sees it: the test is control, over the real private socket, with
- * a port that needs no device. argv: the program, then the folder of the example stages.
+ * a port that needs no device. argv: the program, then the folders of the example stages and of
+ * this test's own.
  */
 #include "common/clock.h"
 #include "common/dp.h"
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -24,7 +26,7 @@
 
 #define WAIT_MS 20000 /* a bound, not an expectation */
 
-static const char *program, *stages;
+static const char *program, *stages, *own_stages;
 
 struct rig {
 	char dir[64];
@@ -194,6 +196,7 @@ static struct dp_configured configure(struct rig *r, const char *device, const c
 	dp_put_port(&pw, &port);
 	dp_put_stage(&mw, &stage);
 	pack_put_text(&dw, dp_text(stages));
+	pack_put_text(&dw, dp_text(own_stages));
 	m.mesh = dp_text("m");
 	m.file_prefix = dp_text(prefix);
 	m.ports = (struct pack_bytes){ports, (uint32_t)pw.len};
@@ -236,7 +239,8 @@ static void identify(struct rig *r)
 	CU_ASSERT_EQUAL(ok_kind(r), SPL_OK);
 }
 
-static uint8_t prepare(struct rig *r, const char *id, uint64_t gen, uint64_t attempt)
+static struct dp_prepared prepare_of(struct rig *r, const char *type, const char *request,
+				     const char *id, uint64_t gen, uint64_t attempt)
 {
 	struct pack_writer w = start(r, DP_OBJ_PREPARE);
 	struct dp_obj_prepare m = {.obj_gen = gen,
@@ -245,7 +249,8 @@ static uint8_t prepare(struct rig *r, const char *id, uint64_t gen, uint64_t att
 				   .deadline = clock_boot_ns() + 60 * CLOCK_NS_PER_S,
 				   .kind = SPL_KIND_USER,
 				   .id = dp_text(id),
-				   .type = dp_text("counter")};
+				   .type = dp_text(type),
+				   .request = dp_text(request)};
 	struct dp_prepared done;
 	struct pack_reader b;
 
@@ -255,7 +260,12 @@ static uint8_t prepare(struct rig *r, const char *id, uint64_t gen, uint64_t att
 	dp_get_prepared(&b, &done);
 	CU_ASSERT_TRUE(dp_done(&b));
 	CU_ASSERT_EQUAL(done.attempt, attempt);
-	return done.result;
+	return done;
+}
+
+static uint8_t prepare(struct rig *r, const char *id, uint64_t gen, uint64_t attempt)
+{
+	return prepare_of(r, "counter", "", id, gen, attempt).result;
 }
 
 static uint8_t publish(struct rig *r, const char *id, uint64_t gen)
@@ -483,6 +493,53 @@ static void test_agent_statistics_are_read_only(void)
 	CU_ASSERT_EQUAL(rig_close(&r), 0);
 }
 
+/* The descriptor that came with the packet last read. */
+static bool came_with_memfd(const struct rig *r)
+{
+	return r->batch[r->at - 1].fd >= 0;
+}
+
+/* No new descriptor for the program from now on, or as many as before. */
+static void limit_descriptors(struct rig *r, struct rlimit *was, bool on)
+{
+	struct rlimit none = {.rlim_cur = 3, .rlim_max = was->rlim_max};
+
+	CU_ASSERT_EQUAL_FATAL(prlimit(r->pid, RLIMIT_NOFILE, on ? &none : was, NULL), 0);
+}
+
+/* Without a descriptor for a large reply there is an error, never a success that is empty. */
+static void test_agent_large_reply_without_descriptor(void)
+{
+	struct dp_prepared done;
+	struct rlimit was;
+	uint8_t state = 0;
+	struct rig r;
+
+	rig_open(&r);
+	CU_ASSERT_EQUAL_FATAL(configure(&r, "net_null0", "large").ok, 1);
+	identify(&r);
+	CU_ASSERT_EQUAL_FATAL(prlimit(r.pid, RLIMIT_NOFILE, NULL, &was), 0);
+	done = prepare_of(&r, "large", "x", "l-1", 11, 1);
+	CU_ASSERT_EQUAL(done.result, DP_PREPARED_ACCEPTED);
+	CU_ASSERT_TRUE(came_with_memfd(&r));
+	CU_ASSERT_EQUAL(publish(&r, "l-1", 11), SPL_OK);
+	CU_ASSERT_EQUAL(call(&r, "l-1", "big", true), SPL_OK);
+	CU_ASSERT_TRUE(came_with_memfd(&r));
+	limit_descriptors(&r, &was, true);
+	CU_ASSERT_EQUAL(call(&r, "l-1", "big", true), SPL_E_INTERNAL_FAILURE);
+	done = prepare_of(&r, "large", "x", "l-2", 12, 2);
+	CU_ASSERT_EQUAL(done.result, DP_PREPARED_FAILED);
+	CU_ASSERT_EQUAL(done.kind, SPL_E_INTERNAL_FAILURE);
+	while (inventory(&r, "l-2", &state) != 1) /* what was made goes again */
+		poll(NULL, 0, 1);
+	limit_descriptors(&r, &was, false);
+	done = prepare_of(&r, "large", "x", "l-2", 13, 3);
+	CU_ASSERT_EQUAL(done.result, DP_PREPARED_ACCEPTED);
+	CU_ASSERT_TRUE(came_with_memfd(&r));
+	stop(&r);
+	CU_ASSERT_EQUAL(rig_close(&r), 0);
+}
+
 static const struct t_case cases[] = {
 	T(test_agent_runs_spots_by_order_of_control),
 	T(test_agent_survives_control),
@@ -490,17 +547,19 @@ static const struct t_case cases[] = {
 	T(test_agent_second_dataplane_refuses),
 	T(test_agent_asks_before_it_stops),
 	T(test_agent_statistics_are_read_only),
+	T(test_agent_large_reply_without_descriptor),
 };
 static const struct t_suite suites[] = {T_SUITE("agent", NULL, NULL, cases)};
 
 int main(int argc, char **argv)
 {
-	if (argc < 3) {
-		fprintf(stderr, "usage: %s PROGRAM STAGES [test options]\n", argv[0]);
+	if (argc < 4) {
+		fprintf(stderr, "usage: %s PROGRAM STAGES OWN_STAGES [test options]\n", argv[0]);
 		return 2;
 	}
 	program = argv[1];
 	stages = argv[2];
-	argv[2] = argv[0];
-	return t_main(argc - 2, argv + 2, suites, T_COUNT(suites));
+	own_stages = argv[3];
+	argv[3] = argv[0];
+	return t_main(argc - 3, argv + 3, suites, T_COUNT(suites));
 }
