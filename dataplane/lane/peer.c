@@ -216,6 +216,7 @@ unsigned lane_flows_tx(struct lane *l)
 	l->dirty = NULL;
 	while (f) {
 		struct lane_flow *next = f->dirty_next;
+		uint64_t resent = flow_retransmitted(f->flow);
 		unsigned n = 0;
 
 		f->is_dirty = false;
@@ -230,6 +231,9 @@ unsigned lane_flows_tx(struct lane *l)
 		send_late(f);
 		while (n < LANE_FLOW_PACKETS && send_packet(l, f, &spare))
 			n++;
+		resent = flow_retransmitted(f->flow) - resent;
+		if (resent)
+			lane_count(l, SPL_C_LINK_RETRANSMITTED, resent);
 		f->timer = flow_next_timer(f->flow);
 		if (n == LANE_FLOW_PACKETS || (f->late_head && n > 0)) {
 			f->is_urgent = true;

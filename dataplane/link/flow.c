@@ -432,6 +432,11 @@ bool flow_is_idle(const struct flow *f)
 	return true;
 }
 
+uint64_t flow_retransmitted(const struct flow *f)
+{
+	return f->stats.retransmitted;
+}
+
 void flow_stats_get(const struct flow *f, struct flow_stats *out)
 {
 	*out = f->stats;

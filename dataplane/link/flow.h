@@ -162,5 +162,6 @@ void flow_on_timer(struct flow *f, uint64_t now_ns);
 bool flow_is_idle(const struct flow *f);
 
 void flow_stats_get(const struct flow *f, struct flow_stats *out);
+uint64_t flow_retransmitted(const struct flow *f); /* that one alone, for every pass */
 
 #endif

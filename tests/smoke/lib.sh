@@ -81,26 +81,26 @@ make_net() {
   in_client sysctl -qw net.core.rmem_max=8388608 net.core.wmem_max=8388608 2> /dev/null || true
 }
 
-# set_loss PERCENT: of the frames that come in at either end.
-set_loss() {
-  local ns=$1 dev=$2 percent=$3
-  ip netns exec "$ns" nft -f - << NFT
+# lose PERCENT: of the frames each way. Both hooks are on the client's device: what an af_packet port
+# receives was taken before the node's own ingress hook.
+lose() {
+  local below
+  below=$(awk -v p="$1" 'BEGIN { printf "%d", p * 100 }')
+  in_client nft -f - << NFT
 table netdev smoke {
   chain in {
-    type filter hook ingress device "$dev" priority 0;
-    numgen random mod 10000 < $(awk -v p="$percent" 'BEGIN { printf "%d", p * 100 }') counter drop;
+    type filter hook ingress device "$client_if" priority 0;
+    numgen random mod 10000 < $below counter drop;
+  }
+  chain out {
+    type filter hook egress device "$client_if" priority 0;
+    numgen random mod 10000 < $below counter drop;
   }
 }
 NFT
 }
 
-lose() {
-  set_loss "$node_ns" "$node_if" "$1"
-  set_loss "$client_ns" "$client_if" "$1"
-}
-
 lose_nothing() {
-  in_node nft delete table netdev smoke
   in_client nft delete table netdev smoke
 }
 

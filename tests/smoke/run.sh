@@ -82,6 +82,10 @@ wait_for 10 has_free_buffers "$buffers" || {
 }
 ours=$(lane_counter link_retransmitted)
 theirs=$(field retransmitted "$dir/load.out")
+if [[ $loss != 0 && ($ours == 0 || $theirs == 0) ]]; then
+  echo "fault: with $loss % lost the node sent $ours packets again, the clients $theirs" >&2
+  status=1
+fi
 
 say "stopping"
 ctl node shutdown > /dev/null || status=1
