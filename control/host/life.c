@@ -18,6 +18,7 @@
 
 #define RETRY_MS      500
 #define LIFE_SCAN_MAX 64u /* ended lifecycles told of at a start; the next start tells of more */
+#define LIFE_SCANS    20u /* looks at rows that nothing could be proved of at a start */
 
 struct job {
 	struct store_batch b;
@@ -279,20 +280,27 @@ static void on_scan_retry(uv_timer_t *t)
 	uv_close((uv_handle_t *)t, scan_closed);
 }
 
-/* Tells the authority of the lifecycle of one "proc/RID" row if its process is proved gone. */
-static void tell_ended(struct host *h, const struct store_entry *row)
+/* Tells the authority of the lifecycle of one "proc/RID" row if its process is proved gone. False
+ * when that cannot be told now: a dataplane that just started holds the lock, and the number in it
+ * may still be the old one's.
+ */
+static bool tell_ended(struct host *h, const struct store_entry *row)
 {
 	struct auth_event e = {.kind = AUTH_EV_LIFECYCLE};
 	char value[PATH_MAX + 256];
 
 	snprintf(value, sizeof(value), "%.*s", (int)row->val.n, (const char *)row->val.p);
-	if (row->key.n <= 5 || !has_ended(value) ||
+	if (row->key.n <= 5 ||
 	    spl_name_set(&e.u.lifecycle.rid, (const char *)row->key.p + 5, row->key.n - 5))
-		return;
+		return true;
+	if (!has_ended(value))
+		return h->has_id && h->id.rid.len == e.u.lifecycle.rid.len &&
+		       memcmp(h->id.rid.b, e.u.lifecycle.rid.b, h->id.rid.len) == 0;
 	e.u.lifecycle.state = AUTH_LIFE_ENDED;
 	log_info(HOST_MODULE, "a lifecycle ended while no control was here rid=%.*s",
 		 e.u.lifecycle.rid.len, e.u.lifecycle.rid.b);
 	host_event(h, &e);
+	return true;
 }
 
 static void on_scanned(void *ctx, struct store_batch *b)
@@ -300,10 +308,11 @@ static void on_scanned(void *ctx, struct store_batch *b)
 	struct job *j = ctx;
 	struct host *h = j->h;
 	const struct store_page *page = &j->req.u.scan.page;
-	bool again = j->req.rc != STORE_OK;
+	bool again = j->req.rc != STORE_OK, open = false;
 
 	for (size_t i = 0; !again && !h->closing && i < page->n; i++)
-		tell_ended(h, &page->entries[i]);
+		open |= !tell_ended(h, &page->entries[i]);
+	again |= open && ++h->life_scans < LIFE_SCANS;
 	store_batch_clear(b);
 	if (!again || h->closing) {
 		free(j);
