@@ -100,7 +100,6 @@ struct host {
 	bool has_state;
 	struct dp_host_state state;
 	bool life_written, life_writing; /* its row says which process it is */
-	uint32_t life_scans;		 /* that left a row open */
 	struct {			 /* inventory under way */
 		bool on;
 		uint64_t run; /* tells its pages from those of one that was given up */

@@ -18,7 +18,6 @@
 
 #define RETRY_MS      500
 #define LIFE_SCAN_MAX 64u /* ended lifecycles told of at a start; the next start tells of more */
-#define LIFE_SCANS    20u /* looks at rows that nothing could be proved of at a start */
 
 struct job {
 	struct store_batch b;
@@ -172,9 +171,10 @@ static void on_written(void *ctx, struct store_batch *b)
 	if (j->req.u.txn.rc == STORE_OK || !same) {
 		h->life_writing = false;
 		h->life_written = same;
-		if (same)
+		if (same) {
 			dplink_hold(h->link, false);
-		else if (h->has_id)
+			host_life_scan(h); /* the lock names this one now: others can be told */
+		} else if (h->has_id)
 			host_life_write(h);
 		free(j);
 		return;
@@ -280,27 +280,20 @@ static void on_scan_retry(uv_timer_t *t)
 	uv_close((uv_handle_t *)t, scan_closed);
 }
 
-/* Tells the authority of the lifecycle of one "proc/RID" row if its process is proved gone. False
- * when that cannot be told now: a dataplane that just started holds the lock, and the number in it
- * may still be the old one's.
- */
-static bool tell_ended(struct host *h, const struct store_entry *row)
+/* Tells the authority of the lifecycle of one "proc/RID" row if its process is proved gone. */
+static void tell_ended(struct host *h, const struct store_entry *row)
 {
 	struct auth_event e = {.kind = AUTH_EV_LIFECYCLE};
 	char value[PATH_MAX + 256];
 
 	snprintf(value, sizeof(value), "%.*s", (int)row->val.n, (const char *)row->val.p);
-	if (row->key.n <= 5 ||
+	if (row->key.n <= 5 || !has_ended(value) ||
 	    spl_name_set(&e.u.lifecycle.rid, (const char *)row->key.p + 5, row->key.n - 5))
-		return true;
-	if (!has_ended(value))
-		return h->has_id && h->id.rid.len == e.u.lifecycle.rid.len &&
-		       memcmp(h->id.rid.b, e.u.lifecycle.rid.b, h->id.rid.len) == 0;
+		return;
 	e.u.lifecycle.state = AUTH_LIFE_ENDED;
 	log_info(HOST_MODULE, "a lifecycle ended while no control was here rid=%.*s",
 		 e.u.lifecycle.rid.len, e.u.lifecycle.rid.b);
 	host_event(h, &e);
-	return true;
 }
 
 static void on_scanned(void *ctx, struct store_batch *b)
@@ -308,11 +301,10 @@ static void on_scanned(void *ctx, struct store_batch *b)
 	struct job *j = ctx;
 	struct host *h = j->h;
 	const struct store_page *page = &j->req.u.scan.page;
-	bool again = j->req.rc != STORE_OK, open = false;
+	bool again = j->req.rc != STORE_OK;
 
 	for (size_t i = 0; !again && !h->closing && i < page->n; i++)
-		open |= !tell_ended(h, &page->entries[i]);
-	again |= open && ++h->life_scans < LIFE_SCANS;
+		tell_ended(h, &page->entries[i]);
 	store_batch_clear(b);
 	if (!again || h->closing) {
 		free(j);
