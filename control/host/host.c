@@ -410,7 +410,8 @@ int host_open(struct host **out, const struct host_options *o, char *err, size_t
 	}
 	uv_timer_init(o->loop, &h->tick);
 	uv_timer_init(o->loop, &h->deadline);
-	h->tick.data = h->deadline.data = h;
+	uv_timer_init(o->loop, &h->life_retry);
+	h->tick.data = h->deadline.data = h->life_retry.data = h;
 	*out = h;
 	host_pump(h);
 	host_life_scan(h);
@@ -451,7 +452,7 @@ void host_close(struct host *h, void (*done)(void *arg), void *arg)
 {
 	struct host_wait *w;
 
-	h->closing = 4;
+	h->closing = 5; /* link, worker and three timers */
 	h->closed = done;
 	h->closed_arg = arg;
 	h->stop = HOST_FINISHED;
@@ -467,4 +468,5 @@ void host_close(struct host *h, void (*done)(void *arg), void *arg)
 	}
 	uv_close((uv_handle_t *)&h->tick, handle_closed);
 	uv_close((uv_handle_t *)&h->deadline, handle_closed);
+	uv_close((uv_handle_t *)&h->life_retry, handle_closed);
 }

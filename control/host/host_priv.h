@@ -61,6 +61,7 @@ struct host {
 	struct dplink *link;
 	struct statseg stats;
 	uv_timer_t tick, deadline; /* of the authority; of the end of the dataplane */
+	uv_timer_t life_retry;	   /* of life.c, after the store failed it */
 	char store_name[4200];
 	char control_rid[64]; /* source of the operations of this process */
 	uint64_t control_life, op_serial;
@@ -100,7 +101,8 @@ struct host {
 	bool has_state;
 	struct dp_host_state state;
 	bool life_written, life_writing; /* its row says which process it is */
-	struct {			 /* inventory under way */
+	bool life_write_again, life_scan_again;
+	struct { /* inventory under way */
 		bool on;
 		uint64_t run; /* tells its pages from those of one that was given up */
 		uint32_t lane;

@@ -26,7 +26,6 @@ struct job {
 	struct host *h;
 	struct spl_name rid;
 	uint64_t lifecycle;
-	uv_timer_t retry;
 	char key[8 + 255];
 	char value[PATH_MAX + 256];
 };
@@ -136,25 +135,30 @@ static void job_run(struct job *j, worker_done_fn fn)
 		host_fatal("the store's queue is full");
 }
 
-/* ---- writing ---- */
-
-static void on_written(void *ctx, struct store_batch *b);
-
-static void retry_closed(uv_handle_t *t)
-{
-	free(t->data);
-}
+/* ---- a store that fails ---- */
 
 static void on_retry(uv_timer_t *t)
 {
-	struct job *j = t->data;
-	struct host *h = j->h;
+	struct host *h = t->data;
 
-	h->life_writing = false;
-	if (h->has_id)
-		host_life_write(h);
-	uv_close((uv_handle_t *)t, retry_closed);
+	if (h->life_scan_again) {
+		h->life_scan_again = false;
+		host_life_scan(h);
+	}
+	if (h->life_write_again) {
+		h->life_write_again = h->life_writing = false;
+		if (h->has_id)
+			host_life_write(h);
+	}
 }
+
+static void retry(struct host *h, bool *what)
+{
+	*what = true;
+	uv_timer_start(&h->life_retry, on_retry, RETRY_MS, 0);
+}
+
+/* ---- writing ---- */
 
 static void on_written(void *ctx, struct store_batch *b)
 {
@@ -182,9 +186,8 @@ static void on_written(void *ctx, struct store_batch *b)
 	log_limited(&rate, LOG_LEVEL_ERROR, HOST_MODULE,
 		    "the dataplane waits for its identity, the store does not take it: %s",
 		    b->text);
-	uv_timer_init(h->o.loop, &j->retry);
-	j->retry.data = j;
-	uv_timer_start(&j->retry, on_retry, RETRY_MS, 0);
+	free(j);
+	retry(h, &h->life_write_again);
 }
 
 void host_life_write(struct host *h)
@@ -266,20 +269,6 @@ void host_life_check(struct host *h, const struct spl_name *rid, uint64_t lifecy
 
 /* ---- the start ---- */
 
-static void scan_closed(uv_handle_t *t)
-{
-	free(t->data);
-}
-
-static void on_scan_retry(uv_timer_t *t)
-{
-	struct job *j = t->data;
-
-	if (!j->h->closing)
-		host_life_scan(j->h);
-	uv_close((uv_handle_t *)t, scan_closed);
-}
-
 /* Tells the authority of the lifecycle of one "proc/RID" row if its process is proved gone. */
 static void tell_ended(struct host *h, const struct store_entry *row)
 {
@@ -301,18 +290,14 @@ static void on_scanned(void *ctx, struct store_batch *b)
 	struct job *j = ctx;
 	struct host *h = j->h;
 	const struct store_page *page = &j->req.u.scan.page;
-	bool again = j->req.rc != STORE_OK;
+	bool ok = j->req.rc == STORE_OK;
 
-	for (size_t i = 0; !again && !h->closing && i < page->n; i++)
+	for (size_t i = 0; ok && !h->closing && i < page->n; i++)
 		tell_ended(h, &page->entries[i]);
 	store_batch_clear(b);
-	if (!again || h->closing) {
-		free(j);
-		return;
-	}
-	uv_timer_init(h->o.loop, &j->retry);
-	j->retry.data = j;
-	uv_timer_start(&j->retry, on_scan_retry, RETRY_MS, 0);
+	free(j);
+	if (!ok && !h->closing)
+		retry(h, &h->life_scan_again);
 }
 
 void host_life_scan(struct host *h)

@@ -3,10 +3,13 @@
  * reclaimed, and only a death that is proved lets them be reclaimed.
  */
 #include "common/wire_msg.h"
+#include "control/host/host_priv.h"
 #include "tests/unit/host/rig.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 
 #define IS(a, b) CU_ASSERT_STRING_EQUAL(a, b)
 
@@ -14,7 +17,7 @@ static const struct t_ctl_options plain = {.lanes = 2};
 static char old_rid[256];
 static uint64_t old_gen;
 
-static void create_and_kill(const char *extra)
+static void create(const char *extra)
 {
 	rig_begin(extra);
 	rig_control("sqlite");
@@ -28,6 +31,11 @@ static void create_and_kill(const char *extra)
 		IS(rig_get_or_create(id, "room", &old_gen), "Created");
 	}
 	strcpy(old_rid, rig_seen()->rid);
+}
+
+static void create_and_kill(const char *extra)
+{
+	create(extra);
 	rig_child_dies();
 	rig_wait_begin();
 	while (strcmp(rig_find("room-1"), "Unavailable") != 0)
@@ -106,6 +114,38 @@ static void test_death_with_on_restart_frees_the_rows_by_itself(void)
 	rig_end();
 }
 
+/* At the start of control somebody holds the lock, and the number in it is still the old one's. */
+static void test_death_is_looked_for_again_with_the_new_lifecycle(void)
+{
+	char path[128];
+	int fd;
+
+	create("authority = { reclaim = \"on_restart\"; };\n");
+	rig_control_dies();
+	rig_child_dies();
+	snprintf(path, sizeof(path), "%s/" DP_LOCK_NAME, rig.dir);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	CU_ASSERT_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL(flock(fd, LOCK_EX | LOCK_NB), 0);
+	rig_control("sqlite");
+	rig_pass(60000);
+	IS(rig_find("room-1"), "Unavailable"); /* its lease is over, and the row is there */
+	close(fd);
+	new_dataplane();
+	UNTIL(strcmp(rig_find("room-1"), "none") == 0);
+	rig_end();
+}
+
+/* What waits to be tried again goes with control. */
+static void test_death_is_not_looked_for_when_control_is_gone(void)
+{
+	rig_begin(NULL);
+	__atomic_store_n(&rig.store_fails, true, __ATOMIC_RELEASE);
+	rig_control("memory");
+	UNTIL(rig.h->life_scan_again);
+	rig_end();
+}
+
 static void test_death_that_is_not_proved_reclaims_nothing(void)
 {
 	const char *kind;
@@ -177,6 +217,8 @@ static const struct t_case cases[] = {
 	T(test_death_is_not_told_as_a_missing_spot, "A-LOC-40", "A-LOC-52", "A-FAIL-3"),
 	T(test_death_of_both_is_proved_by_the_next_control, "A-FAIL-10"),
 	T(test_death_with_on_restart_frees_the_rows_by_itself, "A-FAIL-10"),
+	T(test_death_is_looked_for_again_with_the_new_lifecycle),
+	T(test_death_is_not_looked_for_when_control_is_gone),
 	T(test_death_that_is_not_proved_reclaims_nothing, "A-FAIL-10", "A-LEASE-12"),
 };
 
