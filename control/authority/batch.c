@@ -5,6 +5,7 @@
 #include "control/authority/priv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,11 +164,20 @@ void auth_batch_pump(struct auth *a)
 	auth_fx_queue(a, &b->fx);
 }
 
+/* The store has a text for what it refuses itself; what its frame refuses has a number only. */
+static void name_error(struct store_batch *b)
+{
+	for (size_t i = 0; i < b->n && !b->text[0]; i++)
+		if (b->reqs[i].rc < 0)
+			snprintf(b->text, sizeof(b->text), "store: %s", strerror(-b->reqs[i].rc));
+}
+
 void auth_store_done(struct auth *a, struct store_batch *done, int64_t now)
 {
 	struct auth_batch *b = &a->batch;
 
 	auth_enter(a, now);
+	name_error(done);
 	for (size_t i = 0; i < b->n_slots; i++) {
 		struct auth_slot *s = &b->slots[i];
 

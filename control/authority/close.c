@@ -79,6 +79,11 @@ void auth_close_start(struct auth *a, struct auth_op *op, const struct row_obj *
 		auth_op_finish(a, op, SPL_OK, "it has members");
 		return;
 	}
+	w = auth_work_find(a, auth_name(&op->id));
+	if (w) { /* its creation is not over yet: one work at a time for an id */
+		auth_op_wait(a, op, w);
+		return;
+	}
 	if (row->state == AUTH_ROW_CLOSING) {
 		w = auth_close_row(a, auth_name(&op->id), row, cr, mr, true, AUTH_EXPLICIT_CLOSE,
 				   op->deadline);

@@ -83,12 +83,11 @@ bool auth_op_entry_of_work(struct auth *a, struct auth_op *op, const struct auth
 
 void auth_op_store_failed(struct auth *a, struct auth_op *op, const struct store_req *r)
 {
-	const char *why = r->rc < 0 ? "out of memory" : "read failed";
+	const char *text = a->batch.b.text;
 
 	if (op->verb == AUTH_RESOLVE)
 		op->r.route = AUTH_ROUTE_FAILED;
-	auth_op_finish(a, op, SPL_E_UNAVAILABLE, "store: %s%s%s", why,
-		       a->batch.b.text[0] ? ": " : "", a->batch.b.text);
+	auth_op_finish(a, op, SPL_E_UNAVAILABLE, "%s", text[0] ? text : "store: read failed");
 }
 
 static void damaged(struct auth *a, struct auth_op *op, const char *what, int err)

@@ -126,6 +126,7 @@ static int begin(struct auth *a, const struct auth_type *types, size_t n,
 	h->lanes = lanes;
 	h->dead = h->announced = h->adopts = h->lost_in_stop = h->teardown_failed = false;
 	h->held = h->scanning = h->draining = h->drained = h->failed = false;
+	h->rows = false;
 	h->lease = 0;
 	h->deadline = 0;
 	h->state = AUTH_HOST_PREPARING;
@@ -235,6 +236,7 @@ static void published(struct auth *a, int64_t node, int64_t cap, int64_t entry)
 {
 	struct auth_host *h = &a->host;
 
+	h->rows = true;
 	h->node_mr = node;
 	h->revision = 1;
 	a->cap_mr = cap;
@@ -268,7 +270,7 @@ static void settle(struct auth *a, struct store_req *r)
 	struct auth_host *h = &a->host;
 	struct row_lease lease;
 	struct row_node node;
-	bool mine, node_mine;
+	bool own, mine, node_mine;
 
 	h->reads_back = false;
 	h->step.writes = true;
@@ -280,9 +282,10 @@ static void settle(struct auth *a, struct store_req *r)
 			return;
 		}
 	}
-	mine = r[0].rc == STORE_OK &&
-	       row_lease_get(&lease, r[0].u.read.item.val, r[0].u.read.item.len) == 0 &&
-	       lease.lifecycle == h->id.lifecycle && lease.lease == h->lease;
+	own = r[0].rc == STORE_OK &&
+	      row_lease_get(&lease, r[0].u.read.item.val, r[0].u.read.item.len) == 0 &&
+	      lease.lifecycle == h->id.lifecycle;
+	mine = own && lease.lease == h->lease;
 	node_mine = r[1].rc == STORE_OK &&
 		    row_node_get(&node, r[1].u.read.item.val, r[1].u.read.item.len) == 0 &&
 		    node.owner.lifecycle == h->id.lifecycle &&
@@ -290,6 +293,8 @@ static void settle(struct auth *a, struct store_req *r)
 	if (h->phase == AUTH_H_CLAIM) {
 		if (mine)
 			claimed(a, r[0].u.read.item.cr);
+		else if (own && h->adopts)
+			auth_host_retry(a); /* its lease of before has yet to end */
 		else if (r[0].rc == STORE_OK)
 			start_failed(a, "the owner id is taken");
 		else
@@ -470,8 +475,8 @@ static void link_up(struct auth *a)
 	auth_fx_queue(a, &h->state_fx);
 	if (!h->held)
 		auth_fx_queue(a, &h->lost_fx);
-	if (h->phase == AUTH_H_RESUME && a->inventory)
-		auth_fx_queue(a, &h->inventory_fx);
+	if (h->phase == AUTH_H_RESUME)
+		auth_resume_ask(a);
 }
 
 int auth_host_event(struct auth *a, const struct auth_event *e)

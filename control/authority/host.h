@@ -42,6 +42,7 @@ struct auth_host {
 	int64_t ttl_ns;	  /* granted */
 	int64_t deadline; /* local; 0: none */
 	bool held;	  /* the token is ours as far as we know */
+	bool rows;	  /* descriptor and capacity row are in the store under this token */
 	bool adopts;	  /* this lease follows a lost one: own rows are adopted */
 	int64_t sent;	  /* time just before the grant */
 	struct auth_step renew;
@@ -126,6 +127,8 @@ void auth_resume_rows(struct auth *a, struct store_req *r);
 void auth_resume_renewed(struct auth *a);
 int auth_resume_item(struct auth *a, const struct auth_event *e);
 void auth_resume_inventory_end(struct auth *a);
+/* A new connection: what came of the inventory on the one before is asked for again. */
+void auth_resume_ask(struct auth *a);
 void auth_resume_free(struct auth *a);
 bool auth_resume_ready(const struct auth *a);
 #endif

@@ -70,7 +70,7 @@ void auth_host_token_lost(struct auth *a, const char *why)
 
 	if (!h->held)
 		return;
-	h->held = false;
+	h->held = h->rows = false;
 	h->deadline = 0;
 	auth_timer_stop(a, &h->renew_timer);
 	auth_step_drop(a, &h->renew);
@@ -81,6 +81,8 @@ void auth_host_token_lost(struct auth *a, const char *why)
 		auth_fx_queue(a, &h->lost_fx);
 	auth_group_token_lost(a);
 	auth_sweep_cancel_own(a);
+	auth_fx_drop(a, &h->inventory_fx);
+	auth_resume_free(a);
 	switch (h->phase) {
 	case AUTH_H_CLAIM:
 	case AUTH_H_PUBLISH:

@@ -49,6 +49,7 @@ struct auth {
 	struct auth_works flying;   /* tx in the batch that is out */
 	struct auth_works doubtful; /* outcome unknown, or a conflict: to be read again */
 	struct auth_step group_step, verify_step;
+	int64_t verify_gen; /* the token whose rows verify_step reads; 0: none are there */
 	struct auth_timer verify_retry;
 	uint32_t spots_active, spots_reserved, cap_pending, spots_wanted;
 	int64_t cap_mr;

@@ -39,18 +39,25 @@ static size_t hash(const struct auth *a, struct auth_bytes id)
 	return (size_t)(h ^ (h >> 32)) & a->inventory->mask;
 }
 
-void auth_resume_free(struct auth *a)
+static void drop_items(struct auth_inventory *v)
 {
-	struct auth_inventory *v = a->inventory;
 	struct auth_item *it;
 
-	if (!v)
-		return;
 	for (size_t i = 0; i <= v->mask; i++)
 		while ((it = v->buckets[i]) != NULL) {
 			v->buckets[i] = it->next;
 			free(it);
 		}
+	v->n = 0;
+}
+
+void auth_resume_free(struct auth *a)
+{
+	struct auth_inventory *v = a->inventory;
+
+	if (!v)
+		return;
+	drop_items(v);
 	free(v->buckets);
 	free(v);
 	a->inventory = NULL;
@@ -95,6 +102,7 @@ void auth_resume_rows(struct auth *a, struct store_req *r)
 		auth_host_token_lost(a, "the lease ended while there was no control");
 		return;
 	}
+	h->rows = true;
 	h->lease = lease.lease;
 	h->node_mr = r[1].u.read.item.mr;
 	h->revision = (int64_t)node.revision;
@@ -115,6 +123,14 @@ void auth_resume_renewed(struct auth *a)
 	}
 	auth_fx_queue(a, &h->ready);
 	auth_fx_queue(a, &h->inventory_fx);
+}
+
+void auth_resume_ask(struct auth *a)
+{
+	if (!a->inventory || a->inventory->complete)
+		return;
+	drop_items(a->inventory);
+	auth_fx_queue(a, &a->host.inventory_fx);
 }
 
 int auth_resume_item(struct auth *a, const struct auth_event *e)

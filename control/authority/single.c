@@ -75,8 +75,7 @@ static void written(struct auth *a, struct auth_work *w, const struct store_req 
 		finish(a, w, AUTH_TX_EXHAUSTED, a->batch.b.text);
 		return;
 	default:
-		finish(a, w, AUTH_TX_FAILED,
-		       a->batch.b.text[0] ? a->batch.b.text : "store: out of memory");
+		finish(a, w, AUTH_TX_FAILED, a->batch.b.text);
 		return;
 	}
 }
@@ -89,15 +88,18 @@ static void read_back(struct auth *a, struct auth_work *w, const struct store_re
 	struct row_obj row;
 
 	if (r->rc != STORE_OK && r->rc != STORE_MISSING) {
-		finish(a, w, AUTH_TX_FAILED, a->batch.b.text);
+		if (w->tx_unknown) /* it may have happened: nobody is told before that is known */
+			auth_work_retry(a, w);
+		else
+			finish(a, w, AUTH_TX_FAILED, a->batch.b.text);
 		return;
 	}
 	if (w->tx == AUTH_ORPHAN && !same) {
 		finish(a, w, w->tx_unknown ? AUTH_TX_OK : AUTH_TX_CONFLICT, "the row is gone");
 		return;
 	}
-	if (w->tx == AUTH_T18 && same && w->tx_unknown &&
-	    row_obj_get(&row, it->val, it->len) == 0 && row.state == AUTH_ROW_CLOSING) {
+	if (w->tx == AUTH_T18 && same && row_obj_get(&row, it->val, it->len) == 0 &&
+	    row.state == AUTH_ROW_CLOSING && row.owner.lease_gen == w->lease_gen) {
 		w->mr = it->mr;
 		finish(a, w, AUTH_TX_OK, "");
 		return;

@@ -57,7 +57,10 @@ static void on_retry(struct auth *a, struct auth_timer *t)
 {
 	struct auth_work *w = (struct auth_work *)((char *)t - offsetof(struct auth_work, retry));
 
-	auth_tx(a, w, w->tx);
+	if (w->tx_unknown && w->reads_back)
+		auth_step_queue(a, &w->step);
+	else
+		auth_tx(a, w, w->tx);
 }
 
 struct auth_work *auth_work_new(struct auth *a, struct auth_bytes id, enum auth_work_state state)

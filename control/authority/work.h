@@ -146,6 +146,14 @@ void auth_group_refuse_expired(struct auth *a);
 void auth_group_token_lost(struct auth *a);
 void auth_group_kick(struct auth *a);
 void auth_group_init(struct auth *a);
+/* Reservations that are wanted and not in the counters yet: n more. */
+void auth_group_want(struct auth *a, const struct auth_work *w, int n);
+/* The capacity row that counts this work is that of the lease we hold: after a lost token, what was
+ * reserved under the old one is not in the new one. */
+bool auth_tx_under_our_lease(const struct auth *a, const struct auth_work *w, enum auth_tx tx);
+
+/* ---- verify.c ---- */
+void auth_verify_init(struct auth *a);
 
 /* ---- values.c: keys and values in batch memory ---- */
 /* The capacity row as the counters are now. */

@@ -62,9 +62,10 @@ void rig_reset(void)
 
 void rig_open_bare(void)
 {
-	struct store_memory_opts o = {clock_ms, NULL, t_seed()};
+	uint64_t seed = rig.seed ? rig.seed : t_seed();
+	struct store_memory_opts o = {clock_ms, NULL, seed};
 
-	rig.rnd.s = t_seed();
+	rig.rnd.s = seed;
 	rig.now = 1000000 * MS;
 	rig.life = RIG_UNKNOWN;
 	if (!rig.replies)

@@ -55,6 +55,7 @@ struct rig {
 	struct store *mem;	/* that memory store */
 	int64_t now;		/* ns */
 	struct auth_config cfg; /* of the newest authority */
+	uint64_t seed;		/* of rnd and of the store; 0: the program's */
 	struct t_rand rnd;
 	bool fixed_random;	/* every byte of randomness is the same */
 	enum store_fault fault; /* of the next store call of `fault_op` */
@@ -108,6 +109,12 @@ void rig_resume_host(void);
 void rig_kill_dp(void);
 void rig_shutdown(int64_t in_ms);
 
+/* The next `times` store calls of this kind (-1: all) end like this. */
+void rig_fault(enum store_fault f, enum store_op op, int times);
+/* Somebody writes the same bytes again: the version that was read is stale now. */
+void rig_touch(const char *id);
+void rig_touch_cap(void);
+
 /* Runs until nothing more can happen at this time. */
 void rig_run(void);
 void rig_advance(int64_t ms);
@@ -138,6 +145,7 @@ bool rig_is_existing(uint64_t tag);
 
 /* Store, read directly. */
 bool rig_row(const char *id, struct row_obj *row, uint64_t *gen); /* false: no row */
+uint64_t rig_gen(const char *id);				  /* of its row; 0: no row */
 bool rig_cap(struct row_cap *cap);
 struct rig_object *rig_object(const char *id);
 struct rig_object *rig_object_add(const char *id);

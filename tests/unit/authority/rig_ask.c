@@ -4,6 +4,43 @@
 
 #include <string.h>
 
+/* ---- trouble ---- */
+
+void rig_fault(enum store_fault f, enum store_op op, int times)
+{
+	rig.fault = f;
+	rig.fault_op = op;
+	rig.fault_times = times;
+}
+
+static void touch(const char *key, uint32_t n)
+{
+	struct store_mut m = {.key = {key, n}};
+	struct store_txn t = {.muts = &m, .n_muts = 1};
+	struct store_item it;
+
+	if (store_read(rig.mem, m.key, &it) != STORE_OK)
+		return;
+	m.val = (struct store_bytes){it.val, it.len};
+	m.lease = it.lease;
+	CU_ASSERT_EQUAL(store_commit(rig.mem, &t), STORE_OK);
+	store_item_free(&it);
+}
+
+void rig_touch(const char *id)
+{
+	char key[ROW_KEY_MAX];
+
+	touch(key, row_key_obj(key, (struct auth_bytes){id, (uint32_t)strlen(id)}));
+}
+
+void rig_touch_cap(void)
+{
+	char key[ROW_KEY_MAX];
+
+	touch(key, row_key_cap(key, (struct auth_bytes){rig.id.rid.b, rig.id.rid.len}));
+}
+
 /* ---- requests ---- */
 
 struct auth_request rig_request(enum auth_verb v, const char *id, const char *type)
@@ -143,6 +180,15 @@ bool rig_row(const char *id, struct row_obj *row, uint64_t *gen)
 	if (gen)
 		*gen = (uint64_t)it.cr;
 	return true;
+}
+
+uint64_t rig_gen(const char *id)
+{
+	struct row_obj row;
+	uint64_t gen = 0;
+
+	rig_row(id, &row, &gen);
+	return gen;
 }
 
 bool rig_cap(struct row_cap *cap)

@@ -4,8 +4,8 @@
 
 int main(int argc, char **argv)
 {
-	const struct t_suite suites[] = {suite_create, suite_trouble, suite_close, suite_host,
-					 suite_resume, suite_dead,    suite_random};
+	const struct t_suite suites[] = {suite_create, suite_trouble, suite_doubt, suite_close,
+					 suite_host,   suite_resume,  suite_dead,  suite_random};
 
 	return t_main(argc, argv, suites, T_COUNT(suites));
 }

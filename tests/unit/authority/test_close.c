@@ -8,15 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t gen_of(const char *id)
-{
-	struct row_obj row;
-	uint64_t gen = 0;
-
-	rig_row(id, &row, &gen);
-	return gen;
-}
-
 /* Rewrites the row of an id: members, state, owner as `change` says. */
 static void rewrite(const char *id, void (*change)(struct row_obj *))
 {
@@ -62,23 +53,23 @@ static void test_close(void)
 
 	rig_open();
 	rig_goc("r", "room");
-	old = gen_of("r");
+	old = rig_gen("r");
 	t = rig_closing("r", old + 1);
 	CU_ASSERT_EQUAL(rig_kind(t), SPL_E_INVALID_OPERATION); /* not that incarnation */
 	t = rig_closing("r", old);
 	CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && rig_got(t)->r.closed);
 	CU_ASSERT_EQUAL(rig.closings, 1);
-	CU_ASSERT_EQUAL(gen_of("r"), 0);
+	CU_ASSERT_EQUAL(rig_gen("r"), 0);
 	CU_ASSERT_PTR_NULL(rig_object("r"));
 	t = rig_closing("r", old);
 	CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && !rig_got(t)->r.closed); /* gone: false */
 	/* Created again: the old reference never closes the new incarnation. */
 	rig_goc("r", "room");
-	gen = gen_of("r");
+	gen = rig_gen("r");
 	CU_ASSERT_TRUE(gen > old);
 	t = rig_closing("r", old);
 	CU_ASSERT_EQUAL(rig_kind(t), SPL_E_INVALID_OPERATION);
-	CU_ASSERT_EQUAL(gen_of("r"), gen);
+	CU_ASSERT_EQUAL(rig_gen("r"), gen);
 	CU_ASSERT_EQUAL(rig.closings, 1);
 	rig_check_rest();
 	rig_close();
@@ -91,27 +82,27 @@ static void test_close_refused(void)
 	rig_open();
 	rig_goc("r", "room");
 	rewrite("r", with_member);
-	t = rig_closing("r", gen_of("r"));
+	t = rig_closing("r", rig_gen("r"));
 	CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && !rig_got(t)->r.closed); /* members remain */
 	CU_ASSERT_TRUE(rig_got(rig_find("r"))->r.found);		/* still serving */
 	CU_ASSERT_EQUAL(rig.closings, 0);
 	rewrite("r", without_member);
 	rewrite("r", moving);
-	CU_ASSERT_EQUAL(rig_kind(rig_closing("r", gen_of("r"))), SPL_E_UNAVAILABLE);
+	CU_ASSERT_EQUAL(rig_kind(rig_closing("r", rig_gen("r"))), SPL_E_UNAVAILABLE);
 	t = rig_ask(AUTH_RESOLVE, "r");
 	CU_ASSERT_EQUAL(rig_got(t)->r.route, AUTH_ROUTE_UNAVAILABLE);
 	rig_goc("i", "cart");
 	rewrite("i", instance);
-	CU_ASSERT_EQUAL(rig_kind(rig_closing("i", gen_of("i"))), SPL_E_INVALID_OPERATION);
+	CU_ASSERT_EQUAL(rig_kind(rig_closing("i", rig_gen("i"))), SPL_E_INVALID_OPERATION);
 	{
 		char entry[256];
 		uint64_t gen;
 
 		snprintf(entry, sizeof(entry), "%.*s", rig.id.entry_id.len, rig.id.entry_id.b);
-		gen = gen_of(entry);
+		gen = rig_gen(entry);
 		CU_ASSERT_EQUAL(gen, (uint64_t)rig.id.entry_gen);
 		CU_ASSERT_EQUAL(rig_kind(rig_closing(entry, gen)), SPL_E_INVALID_OPERATION);
-		CU_ASSERT_EQUAL(gen_of(entry), gen);
+		CU_ASSERT_EQUAL(rig_gen(entry), gen);
 	}
 	CU_ASSERT_EQUAL(rig_kind(rig_closing("nobody", 5)), SPL_OK);
 	CU_ASSERT_EQUAL(rig.closings, 0);
@@ -126,7 +117,7 @@ static void test_close_order(void)
 
 	rig_open();
 	rig_goc("r", "room");
-	gen = gen_of("r");
+	gen = rig_gen("r");
 	rig.hold_dp = true;
 	t = rig_closing("r", gen);
 	CU_ASSERT_TRUE(rig_row("r", &row, NULL));
@@ -159,7 +150,7 @@ static void test_close_deadline_and_repeat(void)
 
 	rig_open();
 	rig_goc("r", "room");
-	gen = gen_of("r");
+	gen = rig_gen("r");
 	rig.hold_dp = true;
 	r = rig_request(AUTH_CLOSE, "r", NULL);
 	r.obj_gen = gen;
@@ -172,7 +163,7 @@ static void test_close_deadline_and_repeat(void)
 	CU_ASSERT_EQUAL(rig_kind(again), -1);
 	CU_ASSERT_TRUE(rig_answer(AUTH_FX_CLOSE_LOCAL, "r", RIG_FAIL)); /* on_closing failed */
 	CU_ASSERT_TRUE(rig_kind(again) == SPL_OK && rig_got(again)->r.closed);
-	CU_ASSERT_EQUAL(gen_of("r"), 0); /* cleaned up all the same */
+	CU_ASSERT_EQUAL(rig_gen("r"), 0); /* cleaned up all the same */
 	rig_check_rest();
 	rig_close();
 }
@@ -185,7 +176,7 @@ static void test_close_with_store_trouble(void)
 	for (size_t i = 0; i < T_COUNT(faults); i++) {
 		rig_open();
 		rig_goc("r", "room");
-		gen = gen_of("r");
+		gen = rig_gen("r");
 		rig.hold_dp = true;
 		/* T18 */
 		rig.fault = faults[i];
@@ -222,7 +213,7 @@ static void test_close_meets_a_change(void)
 
 	rig_open();
 	rig_goc("r", "room");
-	gen = gen_of("r");
+	gen = rig_gen("r");
 	rig.hold_store = true;
 	t = rig_closing("r", gen);
 	rig_release_store(); /* read */
@@ -231,7 +222,7 @@ static void test_close_meets_a_change(void)
 		rig_release_store();
 	CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && !rig_got(t)->r.closed);
 	CU_ASSERT_EQUAL(rig.closings, 0);
-	CU_ASSERT_EQUAL(gen_of("r"), gen);
+	CU_ASSERT_EQUAL(rig_gen("r"), gen);
 	rig_close();
 }
 
@@ -245,7 +236,7 @@ static void test_find_and_show(void)
 	rig_goc("r", "room");
 	t = rig_find("r");
 	CU_ASSERT_TRUE(rig_got(t)->r.found);
-	CU_ASSERT_EQUAL(rig_got(t)->r.entry.obj_gen, gen_of("r"));
+	CU_ASSERT_EQUAL(rig_got(t)->r.entry.obj_gen, rig_gen("r"));
 	CU_ASSERT_STRING_EQUAL(rig_got(t)->type, "room");
 	CU_ASSERT_EQUAL(rig_got(t)->r.entry.kind, SPL_KIND_USER);
 	t = rig_ask(AUTH_SHOW, "r");
@@ -337,9 +328,9 @@ static void churn(int page)
 
 	/* Behind and before the place that the list has reached. */
 	snprintf(id, sizeof(id), "s%04d", 990 - page);
-	rig_closing(id, gen_of(id));
+	rig_closing(id, rig_gen(id));
 	snprintf(id, sizeof(id), "s%04d", page);
-	rig_closing(id, gen_of(id));
+	rig_closing(id, rig_gen(id));
 	snprintf(id, sizeof(id), "t%04d", page);
 	rig_goc(id, "room");
 	snprintf(id, sizeof(id), "a%04d", page);

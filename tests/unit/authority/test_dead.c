@@ -7,15 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t gen_of(const char *id)
-{
-	struct row_obj row;
-	uint64_t gen = 0;
-
-	rig_row(id, &row, &gen);
-	return gen;
-}
-
 /* Both daemons are killed; a new control starts on the same store. */
 static void crash_both(void)
 {
@@ -45,7 +36,7 @@ static void check_unavailable(const char *id)
 	CU_ASSERT_EQUAL(rig_kind(rig_goc(id, "cart")), SPL_E_TYPE_MISMATCH);
 	t = rig_ask(AUTH_RESOLVE, id);
 	CU_ASSERT_EQUAL(rig_got(t)->r.route, AUTH_ROUTE_UNAVAILABLE);
-	CU_ASSERT_EQUAL(rig_kind(rig_closing(id, gen_of(id))), SPL_E_UNAVAILABLE);
+	CU_ASSERT_EQUAL(rig_kind(rig_closing(id, rig_gen(id))), SPL_E_UNAVAILABLE);
 	t = rig_ask(AUTH_SHOW, id);
 	CU_ASSERT_TRUE(rig_got(t)->r.found && rig_got(t)->r.entry.unavailable);
 	CU_ASSERT_EQUAL(rig.factories, factories);
@@ -57,9 +48,9 @@ static void test_owner_dies(void)
 
 	rig_open();
 	rig_goc("r", "room");
-	gen = gen_of("r");
+	gen = rig_gen("r");
 	rig_kill_dp();
-	CU_ASSERT_EQUAL(gen_of("r"), gen); /* the row is not changed */
+	CU_ASSERT_EQUAL(rig_gen("r"), gen); /* the row is not changed */
 	check_unavailable("r");
 	CU_ASSERT_EQUAL(rig_kind(rig_goc("new", "room")), SPL_E_UNAVAILABLE); /* nobody hosts */
 	rig_start_host();
@@ -68,7 +59,7 @@ static void test_owner_dies(void)
 	CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && rig_got(t)->r.reclaimed == 1);
 	t = rig_goc("r", "room");
 	CU_ASSERT_TRUE(rig_is_created(t));
-	CU_ASSERT_TRUE(gen_of("r") > gen);
+	CU_ASSERT_TRUE(rig_gen("r") > gen);
 	rig_check_rest();
 	rig_close();
 }
@@ -116,12 +107,12 @@ static void test_dies_while_closing(void)
 
 	rig_open();
 	rig_goc("r", "room");
-	gen = gen_of("r");
+	gen = rig_gen("r");
 	rig.hold_dp = true;
 	t = rig_closing("r", gen);
 	rig_kill_dp();
 	CU_ASSERT_EQUAL(rig_kind(t), SPL_E_UNAVAILABLE);
-	CU_ASSERT_EQUAL(gen_of("r"), gen);
+	CU_ASSERT_EQUAL(rig_gen("r"), gen);
 	rig.hold_dp = false;
 	rig_start_host();
 	check_unavailable("r"); /* nobody takes over */
@@ -173,7 +164,7 @@ static void test_reclaim_refused(void)
 	t = rig_ask(AUTH_RECLAIM_ID, "none");
 	CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && rig_got(t)->r.reclaimed == 0);
 	CU_ASSERT_EQUAL(rig.checks, 0);
-	gen = gen_of("mine");
+	gen = rig_gen("mine");
 	old = rig.id;
 	crash_both();
 	/* Its process lives, says the machine: refused, whatever the lease says. */
@@ -191,11 +182,11 @@ static void test_reclaim_refused(void)
 	t = rig_ask(AUTH_RECLAIM_NODE, text);
 	CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && rig_got(t)->r.reclaimed == 0 &&
 		       rig_got(t)->r.kept == 1);
-	CU_ASSERT_EQUAL(gen_of("mine"), gen);
+	CU_ASSERT_EQUAL(rig_gen("mine"), gen);
 	rig_pass(15000); /* now the lease is gone */
 	t = rig_ask(AUTH_RECLAIM_ID, "mine");
 	CU_ASSERT_EQUAL(rig_got(t)->r.reclaimed, 1);
-	CU_ASSERT_EQUAL(gen_of("mine"), 0);
+	CU_ASSERT_EQUAL(rig_gen("mine"), 0);
 	/* The driver never answers: the deadline does. */
 	rig_start_host();
 	rig_goc("b", "room");
@@ -224,7 +215,7 @@ static void test_reclaim_node(void)
 	crash_both();
 	rig_start_host();
 	rig_goc("other", "room");
-	gen = gen_of("other");
+	gen = rig_gen("other");
 	/* Its lease stands: as far as the store knows, its owner may live. */
 	CU_ASSERT_TRUE(rig_is_existing(rig_goc("old5", "room")));
 	rig.life = RIG_ENDED;
@@ -234,10 +225,10 @@ static void test_reclaim_node(void)
 		       rig_got(t)->r.kept == 0);
 	for (int i = 0; i < 700; i++) {
 		snprintf(id, sizeof(id), "old%d", i);
-		if (gen_of(id))
+		if (rig_gen(id))
 			CU_FAIL("a row is left");
 	}
-	CU_ASSERT_EQUAL(gen_of("other"), gen);
+	CU_ASSERT_EQUAL(rig_gen("other"), gen);
 	t = rig_ask(AUTH_RECLAIM_NODE, text); /* again: nothing to do */
 	CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && rig_got(t)->r.reclaimed == 0);
 	CU_ASSERT_TRUE(rig_is_created(rig_goc("old5", "room")));
@@ -271,7 +262,7 @@ static void test_reclaim_meets_a_change(void)
 	rig.hold_store = false;
 	rig_release_store();
 	CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && rig_got(t)->r.kept == 1);
-	CU_ASSERT_TRUE(gen_of("r") > 0);
+	CU_ASSERT_TRUE(rig_gen("r") > 0);
 	rig_close();
 }
 
@@ -284,28 +275,28 @@ static void test_on_restart(void)
 	rig.on_restart = true;
 	rig_open();
 	rig_goc("r", "room");
-	gen = gen_of("r");
+	gen = rig_gen("r");
 	rig_kill_dp(); /* seen by this control: proved */
-	CU_ASSERT_EQUAL(gen_of("r"), 0);
+	CU_ASSERT_EQUAL(rig_gen("r"), 0);
 	rig_start_host();
 	CU_ASSERT_TRUE(rig_is_created(rig_goc("r", "room")));
-	CU_ASSERT_TRUE(gen_of("r") > gen);
+	CU_ASSERT_TRUE(rig_gen("r") > gen);
 	/* Both die: the machine proves the end, at the start of the next control. */
 	old = rig.id;
 	crash_both();
 	tell_life(&old, AUTH_LIFE_ENDED);
 	rig_start_host();
-	CU_ASSERT_EQUAL(gen_of("r"), 0);
+	CU_ASSERT_EQUAL(rig_gen("r"), 0);
 	CU_ASSERT_TRUE(rig_is_created(rig_goc("r", "room")));
 	rig_check_rest();
 	/* Not proved: kept, also when the lease is gone. */
 	old = rig.id;
-	gen = gen_of("r");
+	gen = rig_gen("r");
 	crash_both();
 	tell_life(&old, AUTH_LIFE_UNKNOWN);
 	rig_pass(20000);
 	rig_start_host();
-	CU_ASSERT_EQUAL(gen_of("r"), gen);
+	CU_ASSERT_EQUAL(rig_gen("r"), gen);
 	check_unavailable("r");
 	rig_close();
 }
@@ -317,13 +308,13 @@ static void test_manual_frees_nothing(void)
 
 	rig_open();
 	rig_goc("r", "room");
-	gen = gen_of("r");
+	gen = rig_gen("r");
 	old = rig.id;
 	crash_both();
 	tell_life(&old, AUTH_LIFE_ENDED);
 	rig_start_host();
 	rig_pass(20000);
-	CU_ASSERT_EQUAL(gen_of("r"), gen);
+	CU_ASSERT_EQUAL(rig_gen("r"), gen);
 	check_unavailable("r");
 	rig_close();
 }
@@ -338,20 +329,20 @@ static void test_creating_left_behind(void)
 	rig_open();
 	rig.hold_dp = true;
 	rig_goc_in("r", "room", 100);
-	gen = gen_of("r");
+	gen = rig_gen("r");
 	crash_both();
 	rig.hold_dp = false;
 	rig_start_host(); /* its first scan may not cancel it: that lease still stands */
-	CU_ASSERT_EQUAL(gen_of("r"), gen);
+	CU_ASSERT_EQUAL(rig_gen("r"), gen);
 	f = rig_find("r");
 	CU_ASSERT_TRUE(rig_kind(f) == SPL_OK && !rig_got(f)->r.found);
 	t = rig_goc_in("r", "room", 60000);
 	rig_pass(10000);
 	CU_ASSERT_EQUAL(rig_kind(t), -1);
-	CU_ASSERT_EQUAL(gen_of("r"), gen);
+	CU_ASSERT_EQUAL(rig_gen("r"), gen);
 	rig_pass(10000);
 	CU_ASSERT_TRUE(rig_is_created(t));
-	CU_ASSERT_TRUE(rig_row("r", &row, NULL) && gen_of("r") > gen);
+	CU_ASSERT_TRUE(rig_row("r", &row, NULL) && rig_gen("r") > gen);
 	CU_ASSERT_EQUAL(rig.factories, 1);
 	rig_check_rest();
 	/* And the scan of a start removes it when the lease is gone by then. */
@@ -361,7 +352,7 @@ static void test_creating_left_behind(void)
 	rig_pass(20000);
 	rig.hold_dp = false;
 	rig_start_host();
-	CU_ASSERT_EQUAL(gen_of("s"), 0);
+	CU_ASSERT_EQUAL(rig_gen("s"), 0);
 	rig_close();
 }
 

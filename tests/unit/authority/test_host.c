@@ -38,13 +38,6 @@ static bool lease_there(void)
 	return there;
 }
 
-static void fault(enum store_fault f, enum store_op op, int times)
-{
-	rig.fault = f;
-	rig.fault_op = op;
-	rig.fault_times = times;
-}
-
 static void no_random(void *ctx, void *buf, size_t n)
 {
 	memset(buf, 1, n);
@@ -191,7 +184,7 @@ static void test_claim_with_store_trouble(void)
 		for (size_t o = 0; o < T_COUNT(ops); o++)
 			for (int times = 1; times <= 4; times++) {
 				rig_open_bare();
-				fault(faults[f], ops[o], times);
+				rig_fault(faults[f], ops[o], times);
 				rig_start_host();
 				rig_pass(4000);
 				CU_ASSERT_EQUAL(rig.state, AUTH_HOST_SERVING);
@@ -248,7 +241,7 @@ static void test_past_the_deadline(void)
 	rig_goc("r", "room");
 	rig.hold_dp = true;
 	c = rig_goc_in("half", "room", 60000);
-	fault(STORE_FAULT_FAIL, STORE_RENEW, -1);
+	rig_fault(STORE_FAULT_FAIL, STORE_RENEW, -1);
 	rig_pass(10001);
 	t = rig_goc("new", "room");
 	CU_ASSERT_EQUAL(rig_kind(t), SPL_E_UNAVAILABLE);
@@ -263,7 +256,7 @@ static void test_past_the_deadline(void)
 
 		CU_ASSERT_TRUE(rig_row("half", &row, NULL)); /* not even removed */
 	}
-	fault(STORE_FAULT_NONE, STORE_RENEW, 0);
+	rig_fault(STORE_FAULT_NONE, STORE_RENEW, 0);
 	rig.hold_dp = false;
 	rig_pass(1000);
 	CU_ASSERT_EQUAL(rig.lease_lost, 0);
@@ -278,7 +271,7 @@ static void test_past_the_deadline(void)
 static void test_one_failed_renewal(void)
 {
 	rig_open();
-	fault(STORE_FAULT_FAIL, STORE_RENEW, 1);
+	rig_fault(STORE_FAULT_FAIL, STORE_RENEW, 1);
 	rig_pass(7000);
 	CU_ASSERT_EQUAL(rig.lease_told, 1);
 	CU_ASSERT_TRUE(rig.deadline > rig.now + 8000 * MS);
@@ -478,7 +471,7 @@ static void test_stop_with_store_trouble(void)
 			rig_open();
 			rig_goc("a", "room");
 			rig_goc("b", "room");
-			fault(faults[f], ops[i], 2);
+			rig_fault(faults[f], ops[i], 2);
 			rig_shutdown(30000);
 			rig_pass(5000);
 			CU_ASSERT_TRUE(rig.stopped == 1 && rig.forced == 0);
@@ -489,7 +482,7 @@ static void test_stop_with_store_trouble(void)
 	/* A store that never comes back: the stop ends all the same, and says so. */
 	rig_open();
 	rig_goc("a", "room");
-	fault(STORE_FAULT_FAIL, STORE_TXN, -1);
+	rig_fault(STORE_FAULT_FAIL, STORE_TXN, -1);
 	rig_shutdown(2000);
 	rig_pass(2000);
 	CU_ASSERT_TRUE(rig.stopped == 1 && rig.forced == 1);

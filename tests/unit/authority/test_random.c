@@ -26,11 +26,17 @@ static struct {
 	char rid[256]; /* of a host before this one */
 	unsigned kinds[SPL_ERROR_COUNT + 1];
 	unsigned created, rejected, existing, kills, restarts, crashes;
+	unsigned failures; /* of the program before it */
 } run;
 
 static unsigned below(unsigned n)
 {
 	return t_rand_below(&rig.rnd, n);
+}
+
+static bool has_failed(void)
+{
+	return CU_get_number_of_failure_records() != run.failures;
 }
 
 static const char *id_of(unsigned i)
@@ -110,33 +116,14 @@ static bool answer(void)
 				       : RIG_FAIL);
 }
 
-/* Somebody writes the same bytes again: the version that was read is stale now. */
-static void touch(const char *key, uint32_t n)
-{
-	struct store_mut m = {.key = {key, n}};
-	struct store_txn t = {.muts = &m, .n_muts = 1};
-	unsigned chaos = rig.chaos;
-	struct store_item it;
-
-	rig.chaos = 0;
-	if (store_read(rig.st, m.key, &it) == STORE_OK) {
-		m.val = (struct store_bytes){it.val, it.len};
-		m.lease = it.lease;
-		store_commit(rig.st, &t);
-		store_item_free(&it);
-	}
-	rig.chaos = chaos;
-}
-
 static void make_stale(void)
 {
 	const char *id = id_of(below(IDS));
-	char key[ROW_KEY_MAX];
 
 	if (below(2))
-		touch(key, row_key_obj(key, (struct auth_bytes){id, (uint32_t)strlen(id)}));
+		rig_touch(id);
 	else if (rig.id.rid.len)
-		touch(key, row_key_cap(key, (struct auth_bytes){rig.id.rid.b, rig.id.rid.len}));
+		rig_touch_cap();
 }
 
 static void kill_dp(void)
@@ -261,6 +248,33 @@ static void settle(void)
 	rig_check_rest();
 }
 
+static void show(const char *id, uint64_t tag)
+{
+	const struct rig_object *o = rig_object(id);
+	struct row_obj row;
+	uint64_t gen = 0;
+
+	printf("%s: kind %d: %s\n", id, rig_kind(tag), rig_got(tag)->text);
+	if (rig_row(id, &row, &gen))
+		printf("  row: state %d, gen %llu, own_gen %llu, lease_gen %lld, %s\n", row.state,
+		       (unsigned long long)gen, (unsigned long long)row.own_gen,
+		       (long long)row.owner.lease_gen,
+		       row.owner.owner_id.n == rig.id.owner_id.len &&
+				       !memcmp(row.owner.owner_id.p, rig.id.owner_id.b,
+					       rig.id.owner_id.len)
+			       ? "ours"
+			       : "not ours");
+	if (o)
+		printf("  object: state %d, gen %llu\n", o->state, (unsigned long long)o->obj_gen);
+	printf("  host: state %d, lease_gen %llu\n", rig.state,
+	       (unsigned long long)rig.id.lease_gen);
+}
+
+static bool is_usable(uint64_t tag)
+{
+	return rig_is_created(tag) || rig_is_existing(tag) || rig_kind(tag) == SPL_E_TYPE_MISMATCH;
+}
+
 /* Every id can be used again: reclaimed where its owner is dead, then created. */
 static void use_all(void)
 {
@@ -274,11 +288,14 @@ static void use_all(void)
 			t = rig_ask(AUTH_RECLAIM_ID, id_of(i));
 			rig_pass(100);
 			CU_ASSERT_EQUAL(rig_kind(t), SPL_OK);
+			if (rig_kind(t) != SPL_OK)
+				show(id_of(i), t);
 			t = rig_goc_op(id_of(i), "room", op++, 10000);
 			rig_pass(12000);
 		}
-		CU_ASSERT_TRUE(rig_is_created(t) || rig_is_existing(t) ||
-			       rig_kind(t) == SPL_E_TYPE_MISMATCH);
+		CU_ASSERT_TRUE(is_usable(t));
+		if (!is_usable(t))
+			show(id_of(i), t);
 	}
 	check_now();
 	rig_check_rest();
@@ -287,12 +304,13 @@ static void use_all(void)
 static void one_run(uint64_t seed)
 {
 	memset(&run, 0, sizeof(run));
+	run.failures = CU_get_number_of_failure_records();
 	rig_reset();
 	rig.pending_max = 3;
 	rig.group_max = 1 + (unsigned)(seed % 5);
 	rig.on_restart = seed % 3 == 0;
+	rig.seed = seed;
 	rig_open();
-	rig.rnd.s = seed;
 	rig.life = RIG_TRUE;
 	run.dp_alive = true;
 	rig.hold_dp = true;
@@ -302,12 +320,12 @@ static void one_run(uint64_t seed)
 			rig.chaos = below(3) ? 0 : 5 + below(30);
 		step();
 		check_now();
-		if (CU_get_number_of_failure_records() != 0)
+		if (has_failed())
 			break;
 	}
 	settle();
 	use_all();
-	if (CU_get_number_of_failure_records() != 0)
+	if (has_failed())
 		printf("random run with seed %llu failed\n", (unsigned long long)seed);
 	rig_close();
 }
@@ -316,8 +334,10 @@ static void test_random_interleavings(void)
 {
 	unsigned created = 0, rejected = 0, existing = 0, kills = 0, restarts = 0, crashes = 0;
 
-	for (uint64_t s = 0; s < SEEDS && CU_get_number_of_failure_records() == 0; s++) {
+	for (uint64_t s = 0; s < SEEDS; s++) {
 		one_run(t_seed() + s * 1000003);
+		if (has_failed())
+			return;
 		created += run.created;
 		rejected += run.rejected;
 		existing += run.existing;

@@ -5,13 +5,6 @@
 
 #include <string.h>
 
-static void fault(enum store_fault f, enum store_op op, int times)
-{
-	rig.fault = f;
-	rig.fault_op = op;
-	rig.fault_times = times;
-}
-
 static void test_resume(void)
 {
 	struct auth_host_id before;
@@ -140,7 +133,7 @@ static void test_resume_with_store_trouble(void)
 		rig_open();
 		rig_goc("r", "room");
 		rig_restart_control();
-		fault(STORE_FAULT_FAIL, ops[i], 2);
+		rig_fault(STORE_FAULT_FAIL, ops[i], 2);
 		rig_resume_host();
 		rig_pass(5000);
 		CU_ASSERT_EQUAL(rig.state, AUTH_HOST_SERVING);

@@ -6,13 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void fault(enum store_fault f, enum store_op op, int times)
-{
-	rig.fault = f;
-	rig.fault_op = op;
-	rig.fault_times = times;
-}
-
 /* Every transaction of a creation with a lost answer, written or not: the same end. */
 static void lost_answers(enum store_fault f)
 {
@@ -22,10 +15,10 @@ static void lost_answers(enum store_fault f)
 		rig_open();
 		rig.hold_dp = true;
 		if (at == 0)
-			fault(f, STORE_TXN, 1);
+			rig_fault(f, STORE_TXN, 1);
 		t = rig_goc_op("r", "room", 600, 10000);
 		if (at == 1)
-			fault(f, STORE_TXN, 1);
+			rig_fault(f, STORE_TXN, 1);
 		CU_ASSERT_TRUE(rig_answer(AUTH_FX_PREPARE, "r", RIG_ACCEPT));
 		CU_ASSERT_TRUE(rig_answer(AUTH_FX_PUBLISH, "r", RIG_ACCEPT));
 		CU_ASSERT_EQUAL(rig.fault_times, 0);
@@ -36,7 +29,7 @@ static void lost_answers(enum store_fault f)
 		rig_check_rest();
 		/* And the undoing of one. */
 		t = rig_goc_op("q", "room", 601, 10000);
-		fault(f, STORE_TXN, 1);
+		rig_fault(f, STORE_TXN, 1);
 		CU_ASSERT_TRUE(rig_answer(AUTH_FX_PREPARE, "q", RIG_DECLINE));
 		CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && rig_got(t)->r.created == AUTH_REJECTED);
 		again = rig_goc_op("q", "room", 601, 10000);
@@ -59,7 +52,7 @@ static void test_failed_commits(void)
 	uint64_t t, w;
 
 	rig_open();
-	fault(STORE_FAULT_FAIL, STORE_TXN, 1);
+	rig_fault(STORE_FAULT_FAIL, STORE_TXN, 1);
 	t = rig_goc("r", "room");
 	CU_ASSERT_EQUAL(rig_kind(t), SPL_E_INTERNAL_FAILURE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(rig_got(t)->text, "injected failure"));
@@ -68,7 +61,7 @@ static void test_failed_commits(void)
 	/* T5 fails: nothing of the attempt stays, and the id is free again. */
 	rig.hold_dp = true;
 	t = rig_goc("r", "room");
-	fault(STORE_FAULT_FAIL, STORE_TXN, 2);
+	rig_fault(STORE_FAULT_FAIL, STORE_TXN, 2);
 	rig_answer(AUTH_FX_PREPARE, "r", RIG_ACCEPT);
 	CU_ASSERT_EQUAL(rig_kind(t), SPL_E_INTERNAL_FAILURE);
 	w = rig_goc_in("r", "room", 60000);
@@ -80,7 +73,7 @@ static void test_failed_commits(void)
 	CU_ASSERT_EQUAL(rig.factories, 2);
 	rig_check_rest();
 	/* Reads that fail say Unavailable. */
-	fault(STORE_FAULT_FAIL, STORE_READ, 1);
+	rig_fault(STORE_FAULT_FAIL, STORE_READ, 1);
 	CU_ASSERT_EQUAL(rig_kind(rig_goc("r", "room")), SPL_E_UNAVAILABLE);
 	rig_close();
 }
@@ -89,15 +82,9 @@ static void test_failed_commits(void)
 static void test_stale_capacity_row(void)
 {
 	uint64_t t[20], made = 0;
-	struct store_item it;
-	char key[ROW_KEY_MAX];
 
 	rig_open();
 	for (int round = 0; round < 3; round++) {
-		uint32_t n = row_key_cap(key, (struct auth_bytes){rig.id.rid.b, rig.id.rid.len});
-		struct store_mut m = {.key = {key, n}};
-		struct store_txn x = {.muts = &m, .n_muts = 1};
-
 		rig.hold_store = true;
 		for (int i = 0; i < 20; i++) {
 			char id[16];
@@ -105,11 +92,7 @@ static void test_stale_capacity_row(void)
 			snprintf(id, sizeof(id), "r%d-%d", round, i);
 			t[i] = rig_goc(id, "room");
 		}
-		CU_ASSERT_EQUAL_FATAL(store_read(rig.st, m.key, &it), STORE_OK);
-		m.val = (struct store_bytes){it.val, it.len};
-		m.lease = it.lease;
-		CU_ASSERT_EQUAL(store_commit(rig.st, &x), STORE_OK); /* same bytes, new version */
-		store_item_free(&it);
+		rig_touch_cap();
 		while (rig.held)
 			rig_release_store();
 		rig.hold_store = false;
