@@ -286,14 +286,20 @@ lane_counter() {
   stats lanes | jq -r --arg n "$1" '.rows[] | select(.counter == $n) | .total'
 }
 
-# laws: prints each law of include/spotlane/reasons.h that does not hold, with its numbers.
+# laws: prints each law of include/spotlane/reasons.h that does not hold, with its numbers. Fails when
+# the counters cannot be read or are not all there.
 laws() {
-  jq -rn --argjson lanes "$(stats lanes)" --argjson drops "$(stats drops)" '
-    def value($n; $c): [$lanes.rows[] | select(.counter == $n) | .[$c]] | add // 0;
-    ($lanes.columns | map(.name) | map(select(. != "counter" and . != "unit")))[] as $c
-    | ([$lanes.rows[] | select(.counter | startswith("used_")) | .[$c]] | add) as $used
-    | ([$drops.rows[] | select(.of == "frame") | .[$c]] | add) as $dropped
-    | ([$drops.rows[] | select(.of == "message") | .[$c]] | add) as $failed
+  local lanes drops
+  lanes=$(stats lanes) && drops=$(stats drops) || return 1
+  jq -rn --argjson lanes "$lanes" --argjson drops "$drops" '
+    def sum($what; $c): if . == [] then error("no \($what)") else map(.[$c]) | add end;
+    def value($n; $c): [$lanes.rows[] | select(.counter == $n)] | sum($n; $c);
+    ($lanes.columns | map(.name) | map(select(. != "counter" and . != "unit"))) as $columns
+    | if $columns == [] then error("no lanes") else $columns[] end
+    | . as $c
+    | ([$lanes.rows[] | select(.counter | startswith("used_"))] | sum("used_ rows"; $c)) as $used
+    | ([$drops.rows[] | select(.of == "frame")] | sum("drops of frames"; $c)) as $dropped
+    | ([$drops.rows[] | select(.of == "message")] | sum("drops of messages"; $c)) as $failed
     | value("frames_rx"; $c) as $rx
     | value("messages_accepted"; $c) as $accepted
     | (value("messages_finished"; $c) + $failed + value("messages_queued"; $c)
@@ -304,13 +310,16 @@ laws() {
        then "\($c): \($accepted) messages accepted, \($ended) finished, failed or waiting"
        else empty end)'
 }
-laws_hold() { [[ -z $(laws) ]]; }
+laws_hold() {
+  local broken
+  broken=$(laws) && [[ -z $broken ]]
+}
 
 # Frames that come between two reads look like a broken law, so it may take a moment of rest.
 check_conservation() {
   wait_for 10 laws_hold || {
     echo "fault: frames or messages do not add up" >&2
-    laws >&2
+    laws >&2 || echo "fault: the counters cannot be read" >&2
     return 1
   }
 }

@@ -56,3 +56,4 @@ status 0 node shutdown
 must_wait_for 'control ends' 20 is_gone "$control_pid"
 must_wait_for 'the dataplane ends' 20 is_gone "$dataplane_pid"
 status 3 node show
+! laws_hold 2> /dev/null || fail 'the laws hold without a daemon'
