@@ -124,6 +124,22 @@ static int parse(int argc, char **argv, bool *list)
 	return 0;
 }
 
+/* Says what the run came to; `err` is what CUnit makes of it. The exit status. */
+static int verdict(int err, unsigned registered)
+{
+	bool ok = err == CUE_SUCCESS && CU_get_number_of_failure_records() == 0 && run.ran > 0 &&
+		  run.ran == registered;
+
+	if (CU_get_number_of_failure_records() != 0 && run.failed == 0)
+		printf("FAIL a suite could not be initialised or cleaned up\n");
+	if (run.ran < registered)
+		printf("FAIL %u of %u registered tests did not run\n", registered - run.ran,
+		       registered);
+	printf("%u passed, %u failed, %u not run\n", run.ran - run.failed, run.failed,
+	       registered - run.ran);
+	return ok ? 0 : 1;
+}
+
 int t_main(int argc, char **argv, const struct t_suite *suites, size_t n_suites)
 {
 	unsigned registered = 0;
@@ -150,19 +166,11 @@ int t_main(int argc, char **argv, const struct t_suite *suites, size_t n_suites)
 	CU_set_test_start_handler(on_start);
 	CU_set_test_complete_handler(on_complete);
 	CU_set_error_action(CUEA_IGNORE);
+	/* Now: a test that crashes says nothing at its end. */
+	printf("seed %llu\n", (unsigned long long)run.seed);
+	fflush(stdout);
 	err = CU_run_all_tests();
-	if (CU_get_number_of_failure_records() != 0 && run.failed == 0)
-		printf("FAIL a suite could not be initialised or cleaned up\n");
-	if (err == CUE_SUCCESS && CU_get_number_of_failure_records() == 0 && run.ran > 0 &&
-	    run.ran == registered)
-		err = 0;
-	else
-		err = 1;
-	if (run.ran < registered)
-		printf("FAIL %u of %u registered tests did not run\n", registered - run.ran,
-		       registered);
-	printf("%u passed, %u failed, %u not run\n", run.ran - run.failed, run.failed,
-	       registered - run.ran);
+	err = verdict(err, registered);
 	if (run.results)
 		fclose(run.results);
 	CU_cleanup_registry();

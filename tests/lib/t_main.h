@@ -52,7 +52,7 @@ struct t_suite {
 /* Runs the suites; returns the exit status for main. */
 int t_main(int argc, char **argv, const struct t_suite *suites, size_t n_suites);
 
-/* The seed of this run: --seed N, else SPL_SEED, else drawn; printed when a test fails. */
+/* The seed of this run: --seed N, else SPL_SEED, else drawn; printed before the first test. */
 uint64_t t_seed(void);
 
 /* A small deterministic generator (splitmix64) for tests; owns nothing. */
