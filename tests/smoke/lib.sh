@@ -283,7 +283,10 @@ stats() { ctl -j stats show "$@"; }
 
 # lane_counter NAME: the sum over all lanes and the agent.
 lane_counter() {
-  stats lanes | jq -r --arg n "$1" '.rows[] | select(.counter == $n) | .total'
+  local n
+  n=$(stats lanes | jq -r --arg n "$1" '.rows[] | select(.counter == $n) | .total')
+  [[ $n =~ ^[0-9]+$ ]] || fail "no counter $1"
+  echo "$n"
 }
 
 # laws: prints each law of include/spotlane/reasons.h that does not hold, with its numbers. Fails when
@@ -324,12 +327,7 @@ check_conservation() {
   }
 }
 
-free_buffers() {
-  local n
-  n=$(lane_counter buffers_free)
-  [[ $n =~ ^[0-9]+$ ]] || fail "no counter buffers_free"
-  echo "$n"
-}
+free_buffers() { lane_counter buffers_free; }
 has_free_buffers() { [[ $(free_buffers) -ge $1 ]]; }
 memory_used() {
   if grep -q 'dataplane is ready.*hugepages=1' "$dir/control.log"; then

@@ -66,11 +66,17 @@ fi
 say "$clients clients, $spots rooms; $([[ $seconds == 0 ]] && echo 'Ctrl-C ends' || echo "$seconds s")"
 
 status=0
+mkfifo "$dir/load.pipe"
+(
+  trap '' INT # these end when the load program does
+  tee "$dir/load.out" < "$dir/load.pipe" | grep --line-buffered ' s: ' || true
+) &
+progress_pid=$!
 trap 'true' INT # the load program ends in order, and then this script does
 run_load --clients "$clients" --spots "$spots" --seconds "$seconds" "${seed[@]}" \
-  ${plant:+--plant "plant=$plant"} > >(tee "$dir/load.out" | grep --line-buffered ' s: ') \
-  2> >(tee "$dir/load.err" >&2) || status=1
+  ${plant:+--plant "plant=$plant"} > "$dir/load.pipe" || status=1
 trap 'exit 130' INT
+wait "$progress_pid" # now load.out is whole
 grep -q '^result ' "$dir/load.out" || fail "the clients did not finish"
 [[ $loss == 0 ]] || lose_nothing
 say "$(grep '^calls ' "$dir/load.out")"
