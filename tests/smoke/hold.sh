@@ -33,3 +33,4 @@ wait "$flood_pid" || fail "flood: $(cat "$dir/flood.err" "$dir/flood.out")"
 say "$(tail -n 1 "$dir/flood.out")"
 must_wait_for 'buffers' 10 has_free_buffers "$buffers"
 check_conservation
+stop_node

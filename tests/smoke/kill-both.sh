@@ -34,3 +34,4 @@ round control dataplane
 say 'dataplane first'
 round dataplane control
 check_conservation
+stop_node

@@ -26,3 +26,4 @@ stop_load
 [[ $(field losses "$dir/load.out") == 0 ]] || fail 'a client lost its association'
 [[ $(ctl -j spot create room | jq -r .state) == Created ]] || fail 'the new control does not create'
 check_conservation
+stop_node

@@ -30,3 +30,4 @@ stop_load
 [[ $(field open "$dir/load.out") == 0 ]] || fail 'calls that never ended'
 [[ $(field losses "$dir/load.out") -ge 2 ]] || fail 'the clients did not notice'
 check_conservation
+stop_node

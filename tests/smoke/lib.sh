@@ -60,6 +60,22 @@ stop_pid() {
   wait "$1" 2> /dev/null || true
 }
 
+# wait_end PID STATUS: waits for the end of a child that was told to end; its exit status has to be
+# that one.
+wait_end() {
+  local status=0
+  wait_for 20 is_gone "$1" || {
+    echo "fault: process $1 did not end" >&2
+    return 1
+  }
+  wait "$1" || status=$?
+  [[ $status == "$2" ]] || {
+    echo "fault: process $1 ended with exit status $status instead of $2" >&2
+    return 1
+  }
+}
+must_end() { wait_end "$@" || fail "the end of process $1"; }
+
 in_node() { ip netns exec "$node_ns" "$@"; }
 in_client() { ip netns exec "$client_ns" "$@"; }
 
@@ -176,6 +192,17 @@ start_node() {
   start_control
   start_dataplane
   wait_serving
+}
+
+# node_ends: both daemons were told to stop, and end well.
+node_ends() {
+  must_end "$control_pid" 0
+  must_end "$dataplane_pid" 0
+}
+
+stop_node() {
+  ctl node shutdown > /dev/null || fail 'node shutdown'
+  node_ends
 }
 
 show_logs() {

@@ -20,3 +20,4 @@ must_wait_for 'another life' 30 is_new_life "$rid"
 must_wait_for 'rows freed' 20 is_missing room-2
 [[ $(ctl -j spot get-or-create room-2 room | jq -r .state) == Created ]] || fail 'room-2 again'
 is_anew room-2 "$before" || fail 'not a larger generation'
+stop_node

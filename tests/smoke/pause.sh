@@ -35,3 +35,4 @@ must_wait_for 'serving again' 30 is_serving
 wait_replies 1000 40
 stop_load
 say "was $rid, is $(node_field node)"
+stop_node

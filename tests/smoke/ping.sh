@@ -33,3 +33,4 @@ grep -q 'udp sum ok' "$dir/ours" || fail 'no UDP checksum was checked'
 say "$count packets with right checksums"
 [[ $(stats lanes | jq '.rows[] | select(.counter == "used_icmp") | .total') -ge 18 ]] ||
   fail 'echo requests are not counted'
+stop_node

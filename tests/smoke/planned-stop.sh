@@ -20,8 +20,7 @@ round() {
   start_load --clients 2 --spots 20 --seconds 0 --survivor --no-roll
   wait_replies 100 20
   stop_by "$1"
-  must_wait_for 'control ends' 20 is_gone "$control_pid"
-  must_wait_for 'the dataplane ends' 20 is_gone "$dataplane_pid"
+  node_ends
   stop_load
 }
 stop_by() {

@@ -31,8 +31,8 @@ stop_pid "$control_pid" KILL
 stop_pid "$dataplane_pid" KILL
 [[ -S $dir/control.sock ]] || fail 'the test expects a stale socket'
 start_node
-stop_pid "$control_pid" TERM
-stop_pid "$dataplane_pid" TERM
+kill -TERM "$control_pid"
+node_ends
 
 say 'a file that is not a socket'
 rm -f "$dir/control.sock"
@@ -74,7 +74,8 @@ bad_start() {
   sed "$4" "$dir/good.cfg" > "$dir/spotlane.cfg"
   start_control
   refused "$1" "$2" "$3" "${dataplane[@]}"
-  stop_pid "$control_pid" TERM
+  kill -TERM "$control_pid"
+  must_end "$control_pid" 0
   cp "$dir/good.cfg" "$dir/spotlane.cfg"
 }
 bad_start 'missing device' 78 'p0' 's|iface=[a-z0-9]*|iface=nowhere0|'
@@ -88,3 +89,4 @@ fi
 
 say 'and a good start after all that'
 start_node
+stop_node

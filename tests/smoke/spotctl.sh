@@ -53,7 +53,6 @@ status 4 -t 1 node show
 kill -CONT "$control_pid"
 check_conservation
 status 0 node shutdown
-must_wait_for 'control ends' 20 is_gone "$control_pid"
-must_wait_for 'the dataplane ends' 20 is_gone "$dataplane_pid"
+node_ends
 status 3 node show
 ! laws_hold 2> /dev/null || fail 'the laws hold without a daemon'
