@@ -129,6 +129,7 @@ static void command(struct world *w, enum auth_fx_kind kind, const struct auth_c
 		struct dp_obj_discard m = {
 			.obj_gen = c->fence.obj_gen, .attempt = c->attempt, .id = bytes(c->id)};
 
+		sim_ended_quietly(w, c->id.p, c->id.n);
 		p = begin(w, DP_OBJ_DISCARD, DP_F_REQ, expect(w, DP_OK, c->cmd));
 		dp_put_obj_discard(&p, &m);
 	} else {
@@ -180,6 +181,7 @@ static void lease_lost(struct world *w, const char *why)
 	struct pack_writer p = begin(w, DP_LEASE_LOST, DP_F_EVT, 0);
 
 	w->may_lose = true;
+	sim_ended_quietly(w, NULL, 0);
 	dp_put_lease_lost(&p, &m);
 	put(w, &p);
 }
@@ -553,6 +555,11 @@ void sim_control_start(struct world *w)
 	spl_name_set(&cfg.mesh, "default", 7);
 	memcpy(cfg.prefix, "sim", 4);
 	cfg.reclaim_on_restart = w->plan.reclaim_on_restart;
+	if (w->plan.leap) {
+		cfg.ttl_ns = 3 * (int64_t)SIM_S;
+		cfg.margin_ns = (int64_t)SIM_S;
+		cfg.renew_ns = cfg.renew_timeout_ns = 500 * (int64_t)SIM_MS;
+	}
 	cfg.random = random_of;
 	cfg.random_ctx = w;
 	if (auth_create(&c->auth, &cfg))

@@ -4,10 +4,14 @@
  *
  *	sim [--seeds N] [--first N]	many seeds, one line a failure (default 200 from 1)
  *	sim --seed N [-v]		one seed, told step by step with -v
+ *
+ * A run of many seeds fails also when all of them together left out a kind of work or of trouble.
  */
 #include "tests/sim/world.h"
 
+#include <assert.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -75,6 +79,8 @@ static void draw_plan(struct world *w)
 		p->kill_dp = 15;
 		p->kill_ctl = 15;
 	}
+	if (kind >= 5 && t_rand_below(&w->rand, 2))
+		p->leap = 1000; /* and a lease that is short enough to run out */
 }
 
 static int64_t store_clock(void *ctx)
@@ -141,6 +147,8 @@ static void step(struct world *w)
 	w->now += (1 + t_rand_below(&w->rand, 100)) * SIM_US;
 	if (sim_chance(w, 100))
 		w->now += t_rand_below(&w->rand, 50) * SIM_MS;
+	if ((!w->control || w->now < w->ctl_paused) && sim_chance(w, w->plan.leap))
+		w->now += t_rand_below(&w->rand, 200) * SIM_MS;
 	if (!w->is_ending)
 		trouble(w);
 	come_back(w);
@@ -193,7 +201,65 @@ static void close_world(struct world *w)
 	sim_queue_free(w->to_dataplane);
 }
 
-static bool run_seed(uint64_t seed, bool is_verbose)
+/* What a run of many seeds has to have done: each at least once. */
+static const struct {
+	const char *name;
+	size_t at;
+} counted[] = {
+#define COUNT(name, member) \
+	{ \
+		name, offsetof(struct sim_counts, member) \
+	}
+	COUNT("sends", sends),
+	COUNT("requests", requests),
+	COUNT("creates", creates),
+	COUNT("closes", closes),
+	COUNT("finds", finds),
+	COUNT("calls that ended well", ended[0]),
+	COUNT("calls that ended with an error", ended[1]),
+	COUNT("messages handled", handled),
+	COUNT("steps after the lease", fenced),
+	COUNT("packets lost", lost),
+	COUNT("packets doubled", doubled),
+	COUNT("packets late", late),
+	COUNT("pauses", pauses),
+	COUNT("dataplane deaths", dp_deaths),
+	COUNT("control deaths", ctl_deaths),
+#undef COUNT
+};
+#define COUNTED	   (sizeof(counted) / sizeof(counted[0]))
+#define SEEDS_MANY 200 /* so many draw every kind of plan */
+
+static_assert(sizeof(struct sim_counts) == COUNTED * sizeof(uint64_t), "each count is looked at");
+
+static uint64_t *count_of(struct sim_counts *c, size_t i)
+{
+	return (uint64_t *)(void *)((char *)c + counted[i].at);
+}
+
+static void show_counts(struct sim_counts *c)
+{
+	for (size_t i = 0; i < COUNTED; i++)
+		printf("%s%s: %llu", i ? ", " : "", counted[i].name,
+		       (unsigned long long)*count_of(c, i));
+	putchar('\n');
+}
+
+/* How many of the counts are 0, a line each. */
+static unsigned idle_counts(struct sim_counts *c)
+{
+	unsigned bad = 0;
+
+	for (size_t i = 0; i < COUNTED; i++) {
+		if (*count_of(c, i))
+			continue;
+		printf("the simulator did too little: %s: 0\n", counted[i].name);
+		bad++;
+	}
+	return bad;
+}
+
+static bool run_seed(uint64_t seed, bool is_verbose, struct sim_counts *sum)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	bool ok;
@@ -211,18 +277,9 @@ static bool run_seed(uint64_t seed, bool is_verbose)
 	if (!ok)
 		printf("seed %llu: %s\n", (unsigned long long)seed, w->problem);
 	if (is_verbose)
-		printf("sends %llu requests %llu creates %llu closes %llu finds %llu ok %llu "
-		       "errors %llu handled %llu lost %llu doubled %llu late %llu pauses %llu "
-		       "deaths %llu %llu\n",
-		       (unsigned long long)w->counts.sends, (unsigned long long)w->counts.requests,
-		       (unsigned long long)w->counts.creates, (unsigned long long)w->counts.closes,
-		       (unsigned long long)w->counts.finds, (unsigned long long)w->counts.ended[0],
-		       (unsigned long long)w->counts.ended[1],
-		       (unsigned long long)w->counts.handled, (unsigned long long)w->counts.lost,
-		       (unsigned long long)w->counts.doubled, (unsigned long long)w->counts.late,
-		       (unsigned long long)w->counts.pauses,
-		       (unsigned long long)w->counts.dp_deaths,
-		       (unsigned long long)w->counts.ctl_deaths);
+		show_counts(&w->counts);
+	for (size_t i = 0; i < COUNTED; i++)
+		*count_of(sum, i) += *count_of(&w->counts, i);
 	free(w);
 	return ok;
 }
@@ -230,8 +287,9 @@ static bool run_seed(uint64_t seed, bool is_verbose)
 int main(int argc, char **argv)
 {
 	uint64_t first = 1, seeds = 200;
+	struct sim_counts sum = {0};
 	bool verbose = false;
-	unsigned bad = 0;
+	unsigned bad = 0, idle = 0;
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "-v") == 0) {
@@ -252,8 +310,12 @@ int main(int argc, char **argv)
 	log_open(2, verbose ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR);
 	sim_node_open();
 	for (uint64_t s = first; s < first + seeds; s++)
-		bad += !run_seed(s, verbose);
+		bad += !run_seed(s, verbose, &sum);
 	sim_node_close();
+	if (seeds > 1)
+		show_counts(&sum);
+	if (seeds >= SEEDS_MANY)
+		idle = idle_counts(&sum);
 	printf("%llu passed, %u failed\n", (unsigned long long)(seeds - bad), bad);
-	return bad != 0;
+	return bad != 0 || idle != 0;
 }

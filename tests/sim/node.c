@@ -150,8 +150,10 @@ void sim_node_step(struct world *w)
 
 	if (!a || w->now < w->dp_paused)
 		return;
-	if (atomic_load(&a->sh.lease_deadline) <= w->now && a->state == DP_STATE_IDENTIFIED)
-		w->may_lose = w->fenced = true;
+	if (atomic_load(&a->sh.lease_deadline) <= w->now && a->state == DP_STATE_IDENTIFIED) {
+		w->may_lose = true;
+		w->counts.fenced++;
+	}
 	a->now = w->now;
 	if (!sim_chance(w, 2000) || w->is_ending) {
 		sock_poll(a->sock);

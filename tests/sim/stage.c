@@ -7,6 +7,7 @@
 struct state {
 	uint32_t spot; /* its number + 1 */
 	uint32_t inside;
+	uint64_t number; /* among the incarnations of its id */
 	struct spl_target other;
 };
 
@@ -31,12 +32,20 @@ static struct sim_spot *spot_of(struct spl_turn *t, unsigned *number)
 	return &sim->spot[0];
 }
 
+/* Of each callback that starts something (A-LEASE-8): what began before may end (A-LEASE-7). */
+static void check_lease(const struct sim_spot *spot)
+{
+	if (atomic_load(&sim->agent->sh.lease_deadline) <= sim->now)
+		sim_problem(sim, "%s starts a turn after the lease", spot->id);
+}
+
 static int on_create(struct spl_turn *t, void *state, const struct spl_message *request)
 {
 	struct state *s = state;
 	unsigned n;
 	struct sim_spot *spot = spot_of(t, &n);
 
+	check_lease(spot);
 	if (request->payload_bytes == 6 && memcmp(request->payload, "refuse", 6) == 0)
 		return SPL_REJECTED;
 	if (request->payload_bytes == 4 && memcmp(request->payload, "fail", 4) == 0)
@@ -44,21 +53,46 @@ static int on_create(struct spl_turn *t, void *state, const struct spl_message *
 	if (spot->live)
 		sim_problem(sim, "%s is made while another incarnation lives", spot->id);
 	s->spot = n + 1;
+	s->number = ++spot->newest;
 	return SPL_DONE;
+}
+
+/* Each callback but on_create begins with it. */
+static void check_newest(const struct state *s)
+{
+	const struct sim_spot *spot = &sim->spot[s->spot - 1];
+
+	if (s->number != spot->newest)
+		sim_problem(sim, "%s runs after its next incarnation was made", spot->id);
+}
+
+static void check_start(const struct state *s)
+{
+	check_newest(s);
+	check_lease(&sim->spot[s->spot - 1]);
 }
 
 static int on_initialize(struct spl_turn *t, void *state)
 {
-	unsigned n;
+	const struct state *s = state;
 
-	spot_of(t, &n)->live = 1;
+	check_start(s);
+	sim->spot[s->spot - 1].live = 1;
 	return SPL_DONE;
+}
+
+void sim_ended_quietly(struct world *w, const void *id, size_t bytes)
+{
+	for (unsigned i = 0; i < w->plan.spots; i++)
+		if (!id || (strlen(w->spot[i].id) == bytes && !memcmp(w->spot[i].id, id, bytes)))
+			w->spot[i].live = 0;
 }
 
 static int on_closing(struct spl_turn *t, void *state, enum spl_closing reason, uint64_t deadline)
 {
 	struct state *s = state;
 
+	check_newest(s);
 	if (s->inside)
 		sim_problem(sim, "on_closing runs beside another callback");
 	sim->spot[s->spot - 1].live = 0;
@@ -91,6 +125,7 @@ static int on_put(struct spl_turn *t, void *state, const struct spl_message *m)
 {
 	struct state *s = state;
 
+	check_start(s);
 	if (s->inside++)
 		sim_problem(sim, "two callbacks of one Spot at once");
 	note(s, m);
@@ -104,6 +139,7 @@ static int on_peeked(struct spl_turn *t, void *state, const struct spl_result *r
 {
 	struct state *s = state;
 
+	check_newest(s);
 	s->inside--;
 	if (r->kind != SPL_OK && r->kind != SPL_E_UNAVAILABLE && r->kind != SPL_E_NOT_FOUND &&
 	    r->kind != SPL_E_DEADLINE_EXCEEDED && r->kind != SPL_E_CAPACITY_EXCEEDED &&
@@ -120,6 +156,7 @@ static int on_ask(struct spl_turn *t, void *state, const struct spl_message *m)
 	unsigned other = (s->spot * 5 + 3) % sim->plan.spots;
 	struct spl_call *call;
 
+	check_start(s);
 	if (s->inside++)
 		sim_problem(sim, "two callbacks of one Spot at once");
 	note(s, m);
@@ -139,6 +176,7 @@ static int on_peek(struct spl_turn *t, void *state, const struct spl_message *m)
 {
 	struct state *s = state;
 
+	check_start(s);
 	if (s->inside)
 		sim_problem(sim, "two callbacks of one Spot at once");
 	spl_reply(t, SPL_CONTENT_RAW, &s->spot, sizeof(s->spot));

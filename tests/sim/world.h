@@ -8,9 +8,10 @@
  * dataplane and of control; death of either at any step, of control also between a commit and its
  * answer.
  *
- * What is checked: stage.c (turns, order, one living incarnation), client.c (each call ends once,
- * nothing accepted is lost while its owner lives), node.c (both laws of <spotlane/reasons.h>,
- * memory and buffers at rest). A run of one seed repeats exactly: `sim --seed N`.
+ * What is checked: stage.c (turns, order, one living incarnation, the lease), client.c (each call
+ * ends once, nothing accepted is lost while its owner lives), node.c (both laws of
+ * <spotlane/reasons.h>, memory and buffers at rest). A run of one seed repeats exactly: `sim --seed
+ * N`.
  */
 #ifndef SPL_SIM_WORLD_H
 #define SPL_SIM_WORLD_H
@@ -38,6 +39,7 @@ struct sim_plan {
 	unsigned loss, dup, late;     /* of a packet */
 	unsigned pause_dp, pause_ctl; /* of a step */
 	unsigned kill_dp, kill_ctl;   /* of a step */
+	unsigned leap;		      /* of a step while control is away */
 	unsigned close, create;	      /* of a client's step */
 	bool reclaim_on_restart;
 };
@@ -56,7 +58,7 @@ struct sim_counts {
 	uint64_t sends, requests, creates, closes, finds; /* begun */
 	uint64_t ended[2];				  /* ok, with an error */
 	uint64_t dp_deaths, ctl_deaths, pauses, lost, doubled, late;
-	uint64_t handled;
+	uint64_t handled, fenced; /* messages; steps of a node after its lease */
 };
 
 /* One client and what it is owed. */
@@ -76,7 +78,8 @@ struct sim_client {
 struct sim_spot {
 	char id[32];
 	struct spl_client_target target;
-	unsigned live; /* incarnations that have been made and not ended */
+	unsigned live;	 /* incarnations that have been made and not ended */
+	uint64_t newest; /* number of the incarnation that was made last */
 	uint64_t handled[SIM_CLIENTS];
 	uint64_t last[SIM_CLIENTS]; /* number of the newest message handled */
 };
@@ -105,7 +108,6 @@ struct world {
 	uint64_t dp_paused, ctl_paused; /* until */
 	uint64_t dp_back, ctl_back;	/* dead until */
 	uint64_t agent_at, lane_at[SIM_LANES];
-	bool fenced;		  /* the lease ran out at least once */
 	struct spl_name dead[16]; /* nodes that died and are not reclaimed yet */
 	unsigned n_dead;
 
@@ -173,5 +175,8 @@ void sim_clients_close(struct world *w);
 
 /* stage.c */
 extern const struct spl_stage sim_stage;
+/* What lives of an id (of every id: NULL) is discarded or fenced, and so has no on_closing. Nothing
+ * of it may run once the next one is made. */
+void sim_ended_quietly(struct world *w, const void *id, size_t bytes);
 
 #endif
