@@ -6,6 +6,7 @@
 #include "common/wire_msg.h"
 #include "dataplane/observe/segment.h"
 #include "tests/lib/t_main.h"
+#include "tests/lib/t_wait.h"
 
 #include <CUnit/CUnit.h>
 #include <rte_cycles.h>
@@ -354,8 +355,8 @@ uint64_t t_peer_send(struct t_peer *p, uint8_t kind, const char *id, const char 
 	if (bytes)
 		memcpy(m + WIRE_MSG_BYTES, payload, bytes);
 	lane = spl_key_lane(&h.target, p->node->sh.lanes);
-	while (flow_send(p->flow[lane], WIRE_APP, m, WIRE_MSG_BYTES + bytes, m) == -EAGAIN)
-		NEED(t_node_step(p->node) || 1);
+	T_UNTIL(flow_send(p->flow[lane], WIRE_APP, m, WIRE_MSG_BYTES + bytes, m) != -EAGAIN,
+		t_node_step(p->node));
 	p->in_flight++;
 	p->sends++;
 	return h.correlation;

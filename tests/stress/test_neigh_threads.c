@@ -6,6 +6,7 @@
 #include "dataplane/frame/neigh_get.h"
 #include "tests/lib/t_clock.h"
 #include "tests/lib/t_main.h"
+#include "tests/lib/t_wait.h"
 
 #include <CUnit/CUnit.h>
 #include <pthread.h>
@@ -16,6 +17,7 @@
 #define ADDRESSES 40u
 #define CAPACITY  8u
 #define CHANGES	  200000u
+#define HITS	  10000u
 #define FIRST	  0x0a000002u
 
 struct reader {
@@ -83,6 +85,11 @@ static void change(struct neigh *n, struct t_rand *r, struct t_clock *clk)
 	}
 }
 
+static uint64_t hits(void)
+{
+	return atomic_load_explicit(&hits_total, memory_order_relaxed);
+}
+
 static void test_readers_never_see_a_mixture(void)
 {
 	static const struct neigh_ops ops = {NULL, on_probe, on_frame};
@@ -91,6 +98,7 @@ static void test_readers_never_see_a_mixture(void)
 	struct reader reader[READERS] = {{0}};
 	struct t_rand r = {t_seed()};
 	struct t_clock clk = {T_S};
+	uint64_t end = t_wait_end();
 	unsigned i;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(n);
@@ -101,13 +109,15 @@ static void test_readers_never_see_a_mixture(void)
 	}
 	/* Goes on until readers have really read meanwhile, however the machine divides its time.
 	 */
-	for (i = 0; i < CHANGES || atomic_load_explicit(&hits_total, memory_order_relaxed) < 10000;
-	     i++) {
+	for (i = 0; i < CHANGES || (hits() < HITS && !t_wait_over(end)); i++) {
 		change(n, &r, &clk);
 		if (i % 64 == 0)
 			sched_yield();
+		if (i == CHANGES)
+			end = t_wait_end();
 	}
 	atomic_store_explicit(&stop, true, memory_order_relaxed);
+	CU_ASSERT(hits() >= HITS);
 	for (i = 0; i < READERS; i++) {
 		pthread_join(reader[i].thread, NULL);
 		CU_ASSERT_EQUAL(reader[i].wrong, 0);

@@ -7,6 +7,7 @@
 #include "common/dp.h"
 #include "common/dp_io.h"
 #include "tests/lib/t_main.h"
+#include "tests/lib/t_wait.h"
 
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -530,8 +531,8 @@ static void test_agent_large_reply_without_descriptor(void)
 	done = prepare_of(&r, "large", "x", "l-2", 12, 2);
 	CU_ASSERT_EQUAL(done.result, DP_PREPARED_FAILED);
 	CU_ASSERT_EQUAL(done.kind, SPL_E_INTERNAL_FAILURE);
-	while (inventory(&r, "l-2", &state) != 1) /* what was made goes again */
-		poll(NULL, 0, 1);
+	/* What was made goes again. */
+	T_UNTIL(inventory(&r, "l-2", &state) == 1, poll(NULL, 0, 1));
 	limit_descriptors(&r, &was, false);
 	done = prepare_of(&r, "large", "x", "l-2", 13, 3);
 	CU_ASSERT_EQUAL(done.result, DP_PREPARED_ACCEPTED);

@@ -5,6 +5,7 @@
 #include "common/wire_msg.h"
 #include "tests/lib/t_main.h"
 #include "tests/lib/t_node.h"
+#include "tests/lib/t_wait.h"
 #include "tests/vdev/t_stage.h"
 
 #include <CUnit/CUnit.h>
@@ -50,8 +51,7 @@ static void hold(const char *id)
 	unsigned before = node.n_events;
 
 	t_peer_send(peer, SPL_MSG_SPOT_REQUEST, id, "ask", "nowhere", 7, 0);
-	while (node.n_events == before)
-		t_node_step(&node);
+	T_UNTIL(node.n_events > before, t_node_step(&node));
 }
 
 static void let_go(void)

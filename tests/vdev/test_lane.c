@@ -5,6 +5,7 @@
 #include "common/wire_msg.h"
 #include "tests/lib/t_main.h"
 #include "tests/lib/t_node.h"
+#include "tests/lib/t_wait.h"
 #include "tests/vdev/t_stage.h"
 
 #include <CUnit/CUnit.h>
@@ -183,8 +184,7 @@ static void test_lane_missing_is_asked_for(void)
 	p = t_node_peer(&node);
 	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "a", "t"), SPOT_ACCEPTED);
 	asked = t_peer_send(p, SPL_MSG_SPOT_REQUEST, "a", "ask", "nowhere", 7, 0);
-	while (node.n_events == 0)
-		t_node_step(&node);
+	T_UNTIL(node.n_events > 0, t_node_step(&node));
 	CU_ASSERT_PTR_NULL(t_peer_reply(p, asked));
 	CU_ASSERT_EQUAL(node.event[0]->kind, LANE_EV_MISSING);
 	CU_ASSERT_EQUAL(node.event[0]->id.len, 7);
@@ -235,8 +235,7 @@ static void test_lane_full_queue_refuses_and_holds_nobody_back(void)
 	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "a", "t"), SPOT_ACCEPTED);
 	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "b", "t"), SPOT_ACCEPTED);
 	asked = t_peer_send(p, SPL_MSG_SPOT_REQUEST, "a", "ask", "nowhere", 7, 0);
-	while (node.n_events == 0)
-		t_node_step(&node);
+	T_UNTIL(node.n_events > 0, t_node_step(&node));
 	for (int i = 0; i < 40; i++)
 		t_peer_send(p, SPL_MSG_SPOT_REQUEST, "a", "add", &v, sizeof(v), 0);
 	for (int i = 0; i < 64; i++)
@@ -331,8 +330,7 @@ static void test_lane_low_pool_copies_out(void)
 	p = t_node_peer(&node);
 	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "a", "t"), SPOT_ACCEPTED);
 	asked = t_peer_send(p, SPL_MSG_SPOT_REQUEST, "a", "ask", "nowhere", 7, 0);
-	while (node.n_events == 0)
-		t_node_step(&node);
+	T_UNTIL(node.n_events > 0, t_node_step(&node));
 	for (k = 1; k <= 3000; k++) {
 		t_peer_send(p, SPL_MSG_SPOT_SEND, "a", "seq", &k, sizeof(k), 0);
 		t_node_step(&node);
@@ -367,8 +365,7 @@ static void test_lane_without_records_still_serves_control(void)
 	lane = spl_key_lane(&key, node.sh.lanes);
 	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "a", "t"), SPOT_ACCEPTED);
 	asked = t_peer_send(p, SPL_MSG_SPOT_REQUEST, "a", "ask", "nowhere", 7, 0);
-	while (node.n_events == 0)
-		t_node_step(&node);
+	T_UNTIL(node.n_events > 0, t_node_step(&node));
 	for (k = 1; k <= 600; k++)
 		t_peer_send(p, SPL_MSG_SPOT_SEND, "a", "seq", &k, sizeof(k), 0);
 	for (int i = 0; i < 50; i++)
@@ -404,8 +401,7 @@ static void test_lane_peer_may_go_while_its_messages_wait(void)
 	goes = t_node_peer(&node);
 	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "a", "t"), SPOT_ACCEPTED);
 	asked = t_peer_send(stays, SPL_MSG_SPOT_REQUEST, "a", "ask", "nowhere", 7, 0);
-	while (node.n_events == 0)
-		t_node_step(&node);
+	T_UNTIL(node.n_events > 0, t_node_step(&node));
 	for (k = 1; k <= 600; k++)
 		t_peer_send(goes, SPL_MSG_SPOT_SEND, "a", "add", &k, sizeof(k), 0);
 	for (int i = 0; i < 50; i++)

@@ -2,6 +2,7 @@
 /* What a bad client can do to the management server: each time one error or the end of its
  * connection, and everybody else is served. */
 #include "tests/lib/t_main.h"
+#include "tests/lib/t_wait.h"
 #include "tests/unit/server/t_mgmt.h"
 
 #include <stdlib.h>
@@ -260,8 +261,7 @@ static void close_in_the_middle_of_an_answer(void)
 
 		CU_ASSERT(t_peer_say(&p, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"test.big\","
 					 "\"params\":{\"n\":3000000}}"));
-		while (t.handled <= (unsigned)i)
-			t_peer_ask_part(&other, "{}", "error");
+		T_UNTIL(t.handled > (unsigned)i, t_peer_ask_part(&other, "{}", "error"));
 		t_peer_close(&p);
 	}
 	end();
