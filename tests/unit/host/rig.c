@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 struct rig rig;
-static uint64_t wait_from;
 
 static uint64_t fake_now(void *ctx)
 {
@@ -190,11 +189,6 @@ const struct t_ctl_seen *rig_seen(void)
 
 /* ---- steps ---- */
 
-void rig_wait_begin(void)
-{
-	wait_from = clock_boot_ns();
-}
-
 static void read_client(void)
 {
 	char buf[65536];
@@ -211,14 +205,38 @@ static void read_client(void)
 	}
 }
 
-bool rig_step(void)
+void rig_step(void)
 {
 	if (rig.f)
 		t_ctl_step(rig.f, 0);
 	uv_run(&rig.loop, UV_RUN_NOWAIT);
 	read_client();
 	usleep(100);
-	return clock_boot_ns() - wait_from < 30 * CLOCK_NS_PER_S;
+}
+
+/* The only async handle of the loop is the worker's; it has a reference while batches are out. */
+static void see_async(uv_handle_t *handle, void *busy)
+{
+	if (handle->type == UV_ASYNC && uv_has_ref(handle))
+		*(bool *)busy = true;
+}
+
+static bool store_is_busy(void)
+{
+	bool busy = false;
+
+	uv_walk(&rig.loop, see_async, &busy);
+	return busy;
+}
+
+static void settle(void)
+{
+	int quiet = 0;
+
+	T_UNTIL(quiet == 5, {
+		rig_step();
+		quiet = store_is_busy() ? 0 : quiet + 1;
+	});
 }
 
 void rig_pass(uint64_t ms)
@@ -229,8 +247,7 @@ void rig_pass(uint64_t ms)
 		rig.now += step * CLOCK_NS_PER_MS;
 		ms -= step;
 		host_wake(rig.h);
-		for (int i = 0; i < 5; i++)
-			rig_step();
+		settle();
 	}
 }
 
@@ -265,17 +282,15 @@ int rig_send(const char *method, json_t *params)
 			      "params", params ? params : json_object());
 	char *text = json_dumps(o, JSON_COMPACT);
 	size_t n = strlen(text), done = 0;
+	ssize_t k = 0;
 
 	text[n++] = '\n';
-	rig_wait_begin();
-	while (done < n) {
-		ssize_t k = write(rig.client, text + done, n - done);
-
+	T_UNTIL(done == n, {
+		k = write(rig.client, text + done, n - done);
 		CU_ASSERT_FATAL(k > 0 || errno == EAGAIN);
-		CU_ASSERT_FATAL(rig_step());
-		if (k > 0)
-			done += (size_t)k;
-	}
+		rig_step();
+		done += k > 0 ? (size_t)k : 0;
+	});
 	free(text);
 	json_decref(o);
 	return id;

@@ -10,6 +10,7 @@
 #include "control/host/host.h"
 #include "tests/lib/t_ctl.h"
 #include "tests/lib/t_main.h"
+#include "tests/lib/t_wait.h"
 
 #include <CUnit/CUnit.h>
 #include <jansson.h>
@@ -51,21 +52,12 @@ void rig_child(const struct t_ctl_options *o); /* dir is filled in */
 void rig_child_dies(void);
 const struct t_ctl_seen *rig_seen(void);
 
-/* One step of everything. False after 30 s of steps since the last rig_wait_begin(). */
-bool rig_step(void);
-void rig_wait_begin(void);
-#define UNTIL(cond) \
-	do { \
-		rig_wait_begin(); \
-		while (!(cond)) { \
-			bool in_time = rig_step(); \
-			if (!in_time) \
-				fprintf(stderr, "%s:%d: never: %s\n", __FILE__, __LINE__, #cond); \
-			CU_ASSERT_FATAL(in_time); \
-		} \
-	} while (0)
+/* One step of everything. */
+void rig_step(void);
+#define UNTIL(cond) T_UNTIL(cond, rig_step())
 
-/* Lets time pass, in steps that every timer sees. */
+/* Lets time pass, in steps that every timer sees, and not before what a step set off is done: the
+ * store has a thread of its own, whose speed is that of the machine. */
 void rig_pass(uint64_t ms);
 
 /* Waits until the node serves. */

@@ -253,11 +253,7 @@ static void test_host_a_store_that_fails_fences_and_recovers(void)
 	json_decref(a);
 	IS(rig_get_or_create("t", "room", NULL), "Unavailable");
 	__atomic_store_n(&rig.store_fails, false, __ATOMIC_RELEASE);
-	rig_wait_begin();
-	while (strcmp(rig_get_or_create("t", "room", NULL), "Created") != 0) {
-		rig_pass(200);
-		CU_ASSERT_FATAL(rig_step());
-	}
+	T_UNTIL(strcmp(rig_get_or_create("t", "room", NULL), "Created") == 0, rig_pass(200));
 	UNTIL(rig_seen()->lease_deadline > rig.now);
 	rig_end();
 }

@@ -37,9 +37,7 @@ static void create_and_kill(const char *extra)
 {
 	create(extra);
 	rig_child_dies();
-	rig_wait_begin();
-	while (strcmp(rig_find("room-1"), "Unavailable") != 0)
-		CU_ASSERT_FATAL(rig_step());
+	UNTIL(strcmp(rig_find("room-1"), "Unavailable") == 0);
 }
 
 static void new_dataplane(void)
@@ -106,9 +104,7 @@ static void test_death_with_on_restart_frees_the_rows_by_itself(void)
 
 	create_and_kill("authority = { reclaim = \"on_restart\"; };\n");
 	new_dataplane();
-	rig_wait_begin();
-	while (strcmp(rig_get_or_create("room-1", "room", &gen), "Created") != 0)
-		CU_ASSERT_FATAL(rig_step());
+	UNTIL(strcmp(rig_get_or_create("room-1", "room", &gen), "Created") == 0);
 	CU_ASSERT(gen > old_gen);
 	CU_ASSERT_EQUAL(rig_seen()->factories, 1);
 	rig_end();

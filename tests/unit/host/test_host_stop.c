@@ -139,9 +139,7 @@ static void test_stop_of_a_dead_dataplane_keeps_its_rows(void)
 {
 	begin(&plain, 2);
 	rig_child_dies();
-	rig_wait_begin();
-	while (strcmp(rig_find("room-1"), "Unavailable") != 0)
-		CU_ASSERT_FATAL(rig_step());
+	UNTIL(strcmp(rig_find("room-1"), "Unavailable") == 0);
 	host_shutdown(rig.h, 5 * CLOCK_NS_PER_S, "test");
 	UNTIL(rig.finished);
 	rig_control_dies();
