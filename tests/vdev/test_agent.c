@@ -531,7 +531,11 @@ static void test_agent_large_reply_without_descriptor(void)
 	done = prepare_of(&r, "large", "x", "l-2", 12, 2);
 	CU_ASSERT_EQUAL(done.result, DP_PREPARED_FAILED);
 	CU_ASSERT_EQUAL(done.kind, SPL_E_INTERNAL_FAILURE);
-	/* What was made goes again. */
+	/* What was made goes again, and the factory runs again for the same attempt. */
+	T_UNTIL(inventory(&r, "l-2", &state) == 1, poll(NULL, 0, 1));
+	done = prepare_of(&r, "large", "x", "l-2", 12, 2);
+	CU_ASSERT_EQUAL(done.result, DP_PREPARED_FAILED);
+	CU_ASSERT_EQUAL(done.kind, SPL_E_INTERNAL_FAILURE);
 	T_UNTIL(inventory(&r, "l-2", &state) == 1, poll(NULL, 0, 1));
 	limit_descriptors(&r, &was, false);
 	done = prepare_of(&r, "large", "x", "l-2", 13, 3);
@@ -548,7 +552,7 @@ static const struct t_case cases[] = {
 	T(test_agent_second_dataplane_refuses),
 	T(test_agent_asks_before_it_stops),
 	T(test_agent_statistics_are_read_only),
-	T(test_agent_large_reply_without_descriptor),
+	T(test_agent_large_reply_without_descriptor, "A-LOC-22"),
 };
 static const struct t_suite suites[] = {T_SUITE("agent", NULL, NULL, cases)};
 

@@ -224,8 +224,7 @@ static void test_a_spot_is_pinned_to_the_lane_of_its_key(void)
 	t_node_stop(&node);
 }
 
-/* The reply of a turn is made before the gate is free: replies come in the order of the turns. */
-static void test_the_reply_is_part_of_the_turn(void)
+static void test_the_replies_come_in_the_order_of_the_turns(void)
 {
 	uint64_t one = 1, first = 0, sum = 0, last = 0;
 
@@ -372,7 +371,7 @@ static const struct t_case cases[] = {
 	T(test_sends_do_not_hold_the_turn, "S-DIR-5", "S-REENT-2"),
 	T(test_queue_and_gate_are_apart, "S-GATE-1", "S-GATE-6"),
 	T(test_a_spot_is_pinned_to_the_lane_of_its_key, "S-GATE-8", "S-ID-4"),
-	T(test_the_reply_is_part_of_the_turn, "S-TURN-7"),
+	T(test_the_replies_come_in_the_order_of_the_turns),
 	T(test_failing_sends_are_counted_only, "A-ERR-1", "A-ERR-2"),
 	T(test_generation_is_no_match_condition, "S-ADDR-5", "S-GEN-4"),
 	T(test_error_codes_map_one_to_one, "A-ERR-6"),

@@ -358,9 +358,9 @@ static void test_creating_left_behind(void)
 
 static const struct t_case cases[] = {
 	T(test_owner_dies, "A-FAIL-3", "A-LOC-37", "A-FAIL-10", "A-LOC-18"),
-	T(test_dies_while_creating, "A-LOC-22", "A-FAIL-4", "S-CREATE-8", "A-LOC-23"),
+	T(test_dies_while_creating, "A-FAIL-4", "S-CREATE-8", "A-LOC-23"),
 	T(test_dies_while_closing, "S-CLOSE-9"),
-	T(test_start_waits_for_the_burial, "A-LEASE-12"),
+	T(test_start_waits_for_the_burial),
 	T(test_reclaim_refused, "A-FAIL-10", "A-LEASE-12", "A-LOC-7"),
 	T(test_reclaim_node, "A-FAIL-10"),
 	T(test_reclaim_meets_a_change, "A-FAIL-10", "A-LOC-4"),

@@ -163,11 +163,44 @@ static void test_link_up_sends_again(void)
 	rig_close();
 }
 
+/* The factory declined, which leaves nothing, and the answer was lost with the connection: it runs
+ * once more for the same attempt, and that answer counts. */
+static void test_the_factory_runs_again_for_its_attempt(void)
+{
+	struct auth_event e = {.kind = AUTH_EV_LINK_UP};
+	const struct rig_cmd *k = &rig.cmds[0];
+	uint64_t t, attempt, gen;
+
+	rig_open();
+	rig.hold_dp = true;
+	t = rig_goc("r", "room");
+	CU_ASSERT_EQUAL_FATAL(rig_open_cmds(AUTH_FX_PREPARE), 1);
+	while (!k->open || k->kind != AUTH_FX_PREPARE)
+		k++;
+	attempt = k->c.attempt;
+	gen = k->c.fence.obj_gen;
+	rig.factories++;
+	auth_event(rig.a, &e, rig.now);
+	rig_run();
+	CU_ASSERT_EQUAL(rig_open_cmds(AUTH_FX_PREPARE), 1);
+	CU_ASSERT_TRUE(k->open && k->c.again);
+	CU_ASSERT_TRUE(k->c.attempt == attempt && k->c.fence.obj_gen == gen);
+	CU_ASSERT_TRUE(rig_answer(AUTH_FX_PREPARE, "r", RIG_ACCEPT));
+	CU_ASSERT_TRUE(rig_answer(AUTH_FX_PUBLISH, "r", RIG_ACCEPT));
+	CU_ASSERT_EQUAL(rig.factories, 2);
+	CU_ASSERT_TRUE(rig_is_created(t));
+	CU_ASSERT_EQUAL(rig_got(t)->times, 1);
+	CU_ASSERT_EQUAL(rig_gen("r"), gen);
+	rig_check_rest();
+	rig_close();
+}
+
 static const struct t_case cases[] = {
 	T(test_resume, "A-FAIL-4", "A-LOC-23", "S-CREATE-7"),
 	T(test_resume_with_waiting_repeat, "A-LOC-14", "S-CREATE-7"),
 	T(test_resume_too_late, "A-LEASE-9"),
 	T(test_resume_with_store_trouble, "A-FAIL-7"),
 	T(test_link_up_sends_again, "A-LOC-15"),
+	T(test_the_factory_runs_again_for_its_attempt, "A-LOC-22"),
 };
 const struct t_suite suite_resume = T_SUITE("authority.resume", NULL, NULL, cases);

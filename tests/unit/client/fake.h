@@ -55,6 +55,8 @@ struct fake_reply {	 /* due later, or held until the test says */
 	uint8_t *b;
 };
 
+#define FAKE_OPERATIONS 64
+
 struct fake {
 	uint64_t now_ns, delay_ns;
 	struct t_rand rand;
@@ -90,6 +92,7 @@ struct fake {
 	/* what it saw */
 	struct fake_seen *seen;
 	uint32_t seen_n, resolves, creates, closes;
+	uint64_t operation[FAKE_OPERATIONS]; /* of creations and closes, in their order */
 	struct fake_reply reply[FAKE_HELD];
 	uint32_t replies, most_replies; /* in it; at a time */
 	uint32_t out_messages;		/* sent and not acknowledged */

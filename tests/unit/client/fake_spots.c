@@ -108,6 +108,12 @@ static int answer_resolve(struct fake *f, const struct wire_msg *m, uint8_t *bod
 	return wire_route_put(body, cap, &r);
 }
 
+static void note_operation(struct fake *f, uint64_t operation)
+{
+	if (f->creates + f->closes < FAKE_OPERATIONS)
+		f->operation[f->creates + f->closes] = operation;
+}
+
 static int answer_create(struct fake *f, const struct wire_msg *m, uint8_t *body, size_t cap,
 			 int *error)
 {
@@ -117,6 +123,7 @@ static int answer_create(struct fake *f, const struct wire_msg *m, uint8_t *body
 
 	CU_ASSERT_EQUAL_FATAL(wire_create_get(&q, m->payload, m->payload_len), 0);
 	CU_ASSERT(q.operation != 0 && q.timeout_ms != 0);
+	note_operation(f, q.operation);
 	f->creates++;
 	s = by_id(f, q.id);
 	if (s && q.mode == WIRE_CREATE) {
@@ -155,6 +162,7 @@ static int answer_close(struct fake *f, const struct wire_msg *m, uint8_t *body,
 	bool closed = false;
 
 	CU_ASSERT_EQUAL_FATAL(wire_close_get(&operation, &ref, m->payload, m->payload_len), 0);
+	note_operation(f, operation);
 	f->closes++;
 	s = by_id(f, ref.id);
 	if (s && s->state == FAKE_READY && s->generation != ref.generation) {

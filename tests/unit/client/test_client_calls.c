@@ -503,6 +503,31 @@ static void test_create_mints_and_get_or_create_finds(void)
 	end();
 }
 
+/* Its handle, which is never used twice (test_client_parts), goes with it as the operation. */
+static void test_each_creation_and_close_is_one_operation(void)
+{
+	struct spl_client_creation n = {.type = "room"};
+	struct fake_result r;
+	struct spl_client_answer a;
+	uint64_t handle, last = 0;
+
+	begin();
+	for (uint32_t i = 0; i < FAKE_OPERATIONS; i += 2) {
+		CU_ASSERT_EQUAL_FATAL(spl_client_create_wait(c, &n, &a), 0);
+		CU_ASSERT(f->operation[i] > last);
+		memset(&r, 0, sizeof(r));
+		CU_ASSERT_EQUAL_FATAL(spl_client_close_spot(c, &a.ref, 0, fake_keep, &r, &handle),
+				      0);
+		fake_until(c, &r);
+		CU_ASSERT_EQUAL(r.kind, SPL_OK);
+		CU_ASSERT_EQUAL_FATAL(f->creates + f->closes, i + 2);
+		CU_ASSERT(f->operation[i + 1] > f->operation[i]);
+		CU_ASSERT_EQUAL(f->operation[i + 1], handle);
+		last = f->operation[i + 1];
+	}
+	end();
+}
+
 static const struct t_case cases[] = {
 	T(test_request_gets_its_reply, "S-DIR-6"),
 	T(test_send_ends_when_the_link_took_it, "S-DIR-4"),
@@ -520,6 +545,7 @@ static const struct t_case cases[] = {
 	T(test_close_ends_every_call_once, "S-COMPL-12"),
 	T(test_races_have_one_winner, "S-COMPL-1", "S-COMPL-6"),
 	T(test_waiting_calls, "S-CLOSE-2", "S-CREATE-10"),
+	T(test_each_creation_and_close_is_one_operation, "S-COMPL-5"),
 	T(test_create_mints_and_get_or_create_finds, "S-ID-8", "S-CREATE-1", "S-CREATE-3"),
 };
 

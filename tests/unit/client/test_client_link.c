@@ -442,7 +442,7 @@ static void test_strangers_are_dropped(void)
 }
 
 static const struct t_case cases[] = {
-	T(test_refusal_has_a_reason, "A-LIVE-1"),
+	T(test_refusal_has_a_reason),
 	T(test_without_an_association_calls_fail_at_once),
 	T(test_lost_association_ends_every_call, "S-DIR-9", "S-COMPL-1"),
 	T(test_new_lifecycle_forgets_routes, "S-ADDR-4"),

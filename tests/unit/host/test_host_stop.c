@@ -125,10 +125,16 @@ static void test_stop_wanted_by_the_dataplane(void)
 	rig_end();
 }
 
+/* It is still preparing: there is nothing to wait for. */
 static void test_stop_without_a_dataplane(void)
 {
+	json_t *a;
+
 	rig_begin(NULL);
 	rig_control("memory");
+	a = rig_call("node.show", NULL);
+	IS(rig_text(a, "state"), "Preparing");
+	json_decref(a);
 	host_shutdown(rig.h, 5 * CLOCK_NS_PER_S, "test");
 	UNTIL(rig.finished);
 	CU_ASSERT_EQUAL(rig.exit_code, HOST_EXIT_OK);
@@ -176,7 +182,8 @@ static void test_stop_ends_when_the_dataplane_dies_in_it(void)
 
 static const struct t_case cases[] = {
 	T(test_stop_closes_each_spot_once_and_frees_everything, "S-DRAIN-3", "A-DRAIN-4"),
-	T(test_stop_refuses_new_work_and_answers_while_it_runs, "A-DRAIN-6", "A-DRAIN-11"),
+	T(test_stop_refuses_new_work_and_answers_while_it_runs, "A-DRAIN-6", "A-DRAIN-11",
+	  "A-DRAIN-2"),
 	T(test_stop_past_its_deadline_is_forced_and_still_frees, "A-DRAIN-3", "S-DRAIN-4"),
 	T(test_stop_ends_when_the_dataplane_dies_in_it, "A-FAIL-10"),
 	T(test_stop_wanted_by_the_dataplane),

@@ -381,6 +381,35 @@ static void test_send_errors(void)
 	test_stop();
 }
 
+static int reply_badly(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	static char big[65537];
+
+	test_stage_rc = m->payload_bytes ? spl_reply(turn, 0, big, sizeof(big))
+					 : spl_reply(turn, SPL_CONTENT_COUNT, "x", 1);
+	return SPL_DONE;
+}
+
+/* A reply that cannot be put into a message was none: the handler failed, and there is one error.
+ */
+static void test_reply_that_cannot_be_encoded(void)
+{
+	test_start(1);
+	test_stage_probe = reply_badly;
+	fake_create(&f, "a", fake_stage(&test_stage));
+	for (uint64_t i = 0; i < 2; i++) {
+		uint64_t r = fake_request(&f, "a", "probe", i ? "too long" : "");
+
+		fake_run(&f);
+		CU_ASSERT_EQUAL(test_stage_rc, i ? -EMSGSIZE : -EINVAL);
+		CU_ASSERT(fake_replied(&f, r, SPL_E_INTERNAL_FAILURE, NULL));
+		CU_ASSERT_EQUAL(f.outs, i + 1);
+		CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_HANDLER), i + 1);
+		CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_MESSAGES_FINISHED), 0);
+	}
+	test_stop();
+}
+
 static void test_ring_full(void)
 {
 	char id[16], payload[32];
@@ -477,7 +506,8 @@ static const struct t_case cases[] = {
 	T(test_not_waited, "S-COMPL-8", "S-CF-2"),
 	T(test_chain, "S-TURN-1", "S-MSG-4", "S-CF-2"),
 	T(test_arguments, "S-ERR-2", "S-ID-3", "S-MSG-6"),
-	T(test_send_errors, "S-COMPL-7", "S-TURN-11"),
+	T(test_send_errors, "S-COMPL-7"),
+	T(test_reply_that_cannot_be_encoded, "S-TURN-11"),
 	T(test_ring_full, "S-DIR-4"),
 	T(test_odd_replies, "S-COMPL-6", "S-CODEC-1"),
 	T(test_no_calls),

@@ -3,7 +3,9 @@
 #include "tests/unit/spot/fake.h"
 #include "tests/unit/spot/teststage.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 
 #define f test_rig
 
@@ -411,12 +413,76 @@ static void test_ready_set(void)
 	test_stop();
 }
 
+/* What was there when the probe ran: replies that had gone out, messages that count in the queue.
+ */
+static struct {
+	unsigned outs;
+	uint32_t count;
+} seen[8];
+static unsigned n_seen;
+
+static int look_back(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	CU_ASSERT_FATAL(n_seen < T_COUNT(seen));
+	seen[n_seen].outs = f.outs;
+	seen[n_seen++].count = f.lane[0].l->turn.spot->app.count;
+	return SPL_DONE;
+}
+
+/* The reply of each turn has gone out and its message has left the account before the next begins,
+ * whether the handler replied, failed, said nothing or resumed. */
+static void test_post_processing(void)
+{
+	static const char *const first[][2] = {
+		{"echo", "x"}, {"misc", "fail"}, {"misc", "silent"}, {"hold", "b echo x"}};
+	const unsigned n = T_COUNT(first);
+
+	test_start(1);
+	n_seen = 0;
+	test_stage_probe = look_back;
+	fake_create(&f, "a", fake_stage(&test_stage));
+	fake_create(&f, "b", fake_stage(&test_stage));
+	for (unsigned i = 0; i < n; i++) {
+		fake_request(&f, "a", first[i][0], first[i][1]);
+		fake_send(&f, "a", "probe", "");
+	}
+	fake_run(&f);
+	CU_ASSERT_EQUAL_FATAL(n_seen, n);
+	for (unsigned i = 0; i < n; i++) {
+		CU_ASSERT_EQUAL(seen[i].outs, i + 1);
+		CU_ASSERT_EQUAL(seen[i].count, 2 * n - (2 * i + 1)); /* with the probe itself */
+	}
+	test_stop();
+}
+
+/* Threads, descriptors and timers that the kernel knows of this process. */
+static unsigned kernel_objects(void)
+{
+	static const char *const dirs[] = {"/proc/self/task", "/proc/self/fd"};
+	FILE *timers = fopen("/proc/self/timers", "r");
+	unsigned n = 0;
+
+	for (size_t i = 0; i < T_COUNT(dirs); i++) {
+		DIR *d = opendir(dirs[i]);
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+		while (readdir(d))
+			n++;
+		closedir(d);
+	}
+	for (int c; timers && (c = fgetc(timers)) != EOF;)
+		n += c == '\n';
+	if (timers)
+		fclose(timers);
+	return n;
+}
+
 /* T-GATE-5, T-INFRA-1: 10 000 suspended Spots: others are served, deadlines fire, all is released.
  */
 static void test_many_suspended(void)
 {
 	uint64_t r;
-	unsigned timed_out = 0;
+	unsigned timed_out = 0, before;
 
 	test_begin(1);
 	f.conf.spots_max = 10010;
@@ -425,6 +491,7 @@ static void test_many_suspended(void)
 	f.conf.object_bytes = 16 << 20;
 	f.conf.heap_bytes = 8 << 20;
 	fake_start(&f);
+	before = kernel_objects();
 	for (int i = 0; i < 10000; i++) {
 		char id[16];
 
@@ -436,6 +503,7 @@ static void test_many_suspended(void)
 	}
 	fake_run(&f);
 	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_MESSAGES_RUNNING), 10000);
+	CU_ASSERT_EQUAL(kernel_objects(), before); /* for 10 000 Spots and as many deadlines */
 	CU_ASSERT(!spot_ready(f.lane[0].l));
 	fake_create(&f, "other", fake_stage(&test_stage_plain));
 	r = fake_request(&f, "other", "echo", "alive");
@@ -503,6 +571,7 @@ static const struct t_case cases[] = {
 	T(test_two_queues, "S-LANE-1", "S-LANE-2", "S-LANE-3"),
 	T(test_lifecycle_debt, "S-LANE-4", "S-LANE-5", "S-LANE-6"),
 	T(test_ready_set, "S-FAIR-1", "S-FAIR-2"),
+	T(test_post_processing, "S-TURN-7"),
 	T(test_many_suspended, "S-GATE-6", "S-INFRA-1", "S-FAIR-6"),
 	T(test_longest),
 };
