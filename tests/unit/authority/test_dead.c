@@ -87,13 +87,17 @@ static void test_dies_while_creating(void)
 			rig_release_store();
 		CU_ASSERT_EQUAL(rig_kind(a), SPL_E_UNAVAILABLE);
 		CU_ASSERT_EQUAL(rig_kind(b), SPL_E_UNAVAILABLE);
-		if (step >= 2) /* the commit was out or done: Ready, with a dead owner */
-			CU_ASSERT_TRUE(!rig_row("r", &row, NULL) || row.state == AUTH_ROW_READY);
-		if (step < 2)
-			CU_ASSERT_FALSE(rig_row("r", &row, NULL));
 		rig_start_host();
-		rig_ask(AUTH_RECLAIM_ID, "r");
 		rig.hold_dp = false;
+		if (step >= 2) { /* the commit was out or done: Ready, with a dead owner */
+			CU_ASSERT_TRUE(rig_row("r", &row, NULL) && row.state == AUTH_ROW_READY);
+			check_unavailable("r");
+		} else {
+			CU_ASSERT_FALSE(rig_row("r", &row, NULL));
+		}
+		c = rig_ask(AUTH_RECLAIM_ID, "r");
+		CU_ASSERT_EQUAL(rig_kind(c), SPL_OK);
+		CU_ASSERT_EQUAL(rig_got(c)->r.reclaimed, step >= 2);
 		c = rig_goc("r", "room");
 		CU_ASSERT_TRUE(rig_is_created(c));
 		rig_check_rest();
