@@ -27,7 +27,8 @@ must_ping -c 5
 ctl node show > /dev/null || fail 'spotctl'
 run_load --clients 1 --spots 20 --seconds 1 --quiet > "$dir/load.out" || fail 'other Spots'
 say "$(grep '^result' "$dir/load.out")"
-ctl spot close sink > /dev/null 2>&1 || true # its turn never ends: it is ended by force
+expect_error DeadlineExceeded spot close sink # its turn never ends: it is ended by force
+must_wait_for 'the end of sink' 10 is_missing sink
 echo >&9
 wait "$flood_pid" || fail "flood: $(cat "$dir/flood.err" "$dir/flood.out")"
 say "$(tail -n 1 "$dir/flood.out")"
