@@ -11,7 +11,7 @@ smoke_begin
 start_node
 start_load --clients 2 --spots 100 --seconds 0
 wait_replies 100 20
-before=$(ctl -j spot find room-7 | jq -r .ref.objectGeneration)
+before=$(generation_of room-7)
 
 stop_pid "$control_pid" KILL
 ctl -t 1 node show > /dev/null 2>&1 && fail 'a dead control answers'
@@ -19,7 +19,7 @@ wait_replies 1000 10
 
 start_control
 wait_serving
-after=$(ctl -j spot find room-7 | jq -r .ref.objectGeneration)
+after=$(generation_of room-7)
 [[ $before == "$after" ]] || fail "room-7 was made anew: $before, $after"
 wait_replies 1000 10
 stop_load

@@ -13,7 +13,7 @@ start_node
 start_load --clients 2 --spots 50 --seconds 0 --survivor --no-roll
 wait_replies 100 20
 rid=$(node_field node)
-before=$(ctl -j spot find room-7 | jq -r .ref.objectGeneration)
+before=$(generation_of room-7)
 
 stop_pid "$dataplane_pid" KILL
 is_down() { [[ $(node_field dataplane) == down ]]; }

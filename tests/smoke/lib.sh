@@ -235,18 +235,23 @@ smoke_end() {
   exit "$status"
 }
 
-smoke_begin() {
-  local program
-  for program in control/spotlane-control dataplane/spotlane-dataplane control/cli/spotctl \
-    tests/smoke/load; do
-    [[ -x $build/$program ]] || fail "$build/$program is not built"
-  done
+# smoke_dir: $dir, which is removed at the end, with what the daemons share in it.
+smoke_dir() {
   dir=$(mktemp -d "${TMPDIR:-/tmp}/spotlane.XXXXXX")
   trap smoke_end EXIT
   set -E
   trap 'printf "%s: line %s failed\n" "$0" "$LINENO" >&2' ERR
   trap 'exit 130' INT TERM HUP
   mkdir -m 750 "$dir/private"
+}
+
+smoke_begin() {
+  local program
+  for program in control/spotlane-control dataplane/spotlane-dataplane control/cli/spotctl \
+    tests/smoke/load; do
+    [[ -x $build/$program ]] || fail "$build/$program is not built"
+  done
+  smoke_dir
   make_net
   write_config
 }
@@ -279,7 +284,8 @@ wait_replies() {
 
 run_load() { in_client "$load" --address "$node_ip" --type "$stage_type" "$@"; }
 
-generation_of() { ctl -j spot find "$1" | jq -r '.ref.objectGeneration // empty'; }
+# generation_of ID: fails when there is no Ready Spot of it.
+generation_of() { ctl -j spot find "$1" | jq -er '.ref.objectGeneration // empty'; }
 is_missing() { [[ $(ctl spot find "$1" 2>&1) == *'no Ready Spot'* ]]; }
 is_unavailable() { [[ $(ctl spot find "$1" 2>&1) == *Unavailable* ]]; }
 # is_anew ID GENERATION: the Spot is there and of a larger generation.
@@ -304,6 +310,15 @@ expect_error() {
   ctl "$@" > "$dir/error" 2>&1 || status=$?
   [[ $status == 1 ]] || fail "spotctl $*: exit $status, not 1: $(cat "$dir/error")"
   grep -q "$kind" "$dir/error" || fail "spotctl $*: no $kind: $(cat "$dir/error")"
+}
+
+# refused STATUS WORD COMMAND...: the command ends with STATUS and says WORD.
+refused() {
+  local want=$1 word=$2 status=0
+  shift 2
+  timeout 20 "$@" > "$dir/out" 2>&1 || status=$?
+  [[ $status == "$want" ]] || fail "$*: exit $status, not $want: $(tail -n 3 "$dir/out")"
+  grep -qi -- "$word" "$dir/out" || fail "$*: no '$word' in: $(tail -n 3 "$dir/out")"
 }
 
 stats() { ctl -j stats show "$@"; }

@@ -11,7 +11,7 @@ smoke_begin
 start_node
 [[ $(ctl -j spot get-or-create room-2 room | jq -r .state) == Created ]] || fail room-2
 rid=$(node_field node)
-before=$(ctl -j spot find room-2 | jq -r .ref.objectGeneration)
+before=$(generation_of room-2)
 stop_pid "$control_pid" KILL
 stop_pid "$dataplane_pid" KILL
 start_dataplane

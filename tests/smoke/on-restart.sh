@@ -13,7 +13,7 @@ for i in 1 2 3; do
   [[ $(ctl -j spot get-or-create "room-$i" room | jq -r .state) == Created ]] || fail "room-$i"
 done
 rid=$(node_field node)
-before=$(ctl -j spot find room-2 | jq -r .ref.objectGeneration)
+before=$(generation_of room-2)
 stop_pid "$dataplane_pid" KILL
 start_dataplane
 must_wait_for 'another life' 30 is_new_life "$rid"

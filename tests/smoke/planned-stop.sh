@@ -14,7 +14,7 @@ round() {
   [[ $(ctl -j spot get-or-create room-1 room | jq -r .state) == Created ]] ||
     fail 'room-1 is not free'
   local now
-  now=$(ctl -j spot find room-1 | jq -r .ref.objectGeneration)
+  now=$(generation_of room-1)
   [[ $now -gt $generation ]] || fail "generation $now after $generation"
   generation=$now
   start_load --clients 2 --spots 20 --seconds 0 --survivor --no-roll

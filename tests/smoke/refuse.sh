@@ -8,21 +8,14 @@ source "$(dirname "$0")/lib.sh"
 
 smoke_begin
 
-# refused NAME STATUS WORD COMMAND...: the command ends with STATUS and says WORD.
-refused() {
-  local name=$1 want=$2 word=$3 status=0
-  shift 3
-  timeout 20 "$@" > "$dir/out" 2>&1 || status=$?
-  [[ $status == "$want" ]] || fail "$name: exit $status, not $want: $(tail -n 3 "$dir/out")"
-  grep -qi "$word" "$dir/out" || fail "$name: no '$word' in: $(tail -n 3 "$dir/out")"
-  say "$name: $(grep -i -m 1 "$word" "$dir/out")"
-}
 control=(ip netns exec "$node_ns" "$build/control/spotlane-control" -c "$dir/spotlane.cfg")
 dataplane=(ip netns exec "$node_ns" "$build/dataplane/spotlane-dataplane" -d "$dir/private")
 
 start_node
-refused 'second control' 69 "already running, pid $control_pid" "${control[@]}"
-refused 'second dataplane' 75 "running" "${dataplane[@]}"
+say 'second control'
+refused 69 "already running, pid $control_pid" "${control[@]}"
+say 'second dataplane'
+refused 75 "running" "${dataplane[@]}"
 is_serving || fail 'the first ones were disturbed'
 [[ $(ctl -j spot get-or-create room-1 room | jq -r .state) == Created ]] || fail 'no longer creates'
 
@@ -37,7 +30,8 @@ node_ends
 say 'a file that is not a socket'
 rm -f "$dir/control.sock"
 echo precious > "$dir/control.sock"
-refused 'a file in the way' 75 'no socket' "${control[@]}"
+say 'a file in the way'
+refused 75 'no socket' "${control[@]}"
 [[ $(cat "$dir/control.sock") == precious ]] || fail 'the file was touched'
 rm "$dir/control.sock"
 
@@ -45,7 +39,8 @@ say 'the store'
 cp "$dir/store.db" "$dir/good.db"
 head -c 20000 /dev/urandom > "$dir/store.db"
 rm -f "$dir"/store.db-*
-refused 'corrupt store' 78 'store' "${control[@]}"
+say 'corrupt store'
+refused 78 'store' "${control[@]}"
 cp "$dir/good.db" "$dir/store.db"
 mkfifo "$dir/sql"
 sqlite3 "$dir/store.db" < "$dir/sql" > "$dir/locker" 2>&1 &
@@ -53,7 +48,8 @@ locker=$!
 exec 9> "$dir/sql"
 printf 'PRAGMA locking_mode=EXCLUSIVE;\nBEGIN EXCLUSIVE;\n.print locked\n' >&9
 must_wait_for 'the locker' 10 grep -q locked "$dir/locker"
-refused 'locked store' 75 'store' "${control[@]}"
+say 'locked store'
+refused 75 'store' "${control[@]}"
 exec 9>&-
 wait "$locker"
 
@@ -63,7 +59,8 @@ mount -t tmpfs -o size=64k tmpfs "$dir/small"
 on_end() { umount "$dir/small" 2> /dev/null || true; }
 dd if=/dev/zero of="$dir/small/fill" bs=4096 > /dev/null 2>&1 || true
 sed -i "s|path = .*store.db|path = \"$dir/small/store.db|" "$dir/spotlane.cfg"
-refused 'disk full' 75 'store' "${control[@]}"
+say 'disk full'
+refused 75 'store' "${control[@]}"
 umount "$dir/small"
 
 say 'the dataplane'
@@ -73,7 +70,8 @@ cp "$dir/spotlane.cfg" "$dir/good.cfg"
 bad_start() {
   sed "$4" "$dir/good.cfg" > "$dir/spotlane.cfg"
   start_control
-  refused "$1" "$2" "$3" "${dataplane[@]}"
+  say "$1"
+  refused "$2" "$3" "${dataplane[@]}"
   kill -TERM "$control_pid"
   must_end "$control_pid" 0
   cp "$dir/good.cfg" "$dir/spotlane.cfg"
