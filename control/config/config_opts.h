@@ -33,7 +33,7 @@
 #define CONF_TOP_OPTIONS(X) \
 	X("security", config, security, CHOICE, "none", NULL, 0, 0, START, \
 	  "links are not authenticated yet, and the file has to say so") \
-	X("stage_dirs", config, stage_dirs, PATHS, NULL, "/usr/lib/spotlane/stages", 1, 4095, \
+	X("stage_dirs", config, stage_dirs, PATHS, NULL, "/usr/lib/spotlane/stages", 1, 255, \
 	  START, "where stage modules given by name alone are looked for, in order") \
 	X("node.name_prefix", config, node.name_prefix, WORD, NULL, "node", 1, 64, START, \
 	  "start of the node RID; letters, digits, dot, dash, underscore") \
@@ -87,7 +87,9 @@
 	X("limits.message_max_bytes", config, limits.message_max_bytes, INT, NULL, "1048576", \
 	  1024, 16777216, START, "largest payload of one message") \
 	X("limits.credit_pool_bytes", config, limits.credit_pool_bytes, INT, NULL, "0", 0, \
-	  1099511627776, START, "credit granted to all peers together; 0: from the packet memory") \
+	  1099511627776, START, \
+	  "credit granted to all peers together, at most what the lanes' memory holds; 0: from " \
+	  "the packet memory") \
 	X("limits.peers", config, limits.peers, INT, NULL, "1024", 1, 4096, START, \
 	  "associations with nodes and clients") \
 	X("timeouts.send_ms", config, timeouts.send_ms, INT, NULL, "1000", 1, CONF_MS_MAX, START, \
@@ -153,7 +155,7 @@
 
 /* stages: a list of groups. */
 #define CONF_STAGE_OPTIONS(X) \
-	X("module", conf_stage, module, MODULE, NULL, NULL, 1, 4095, START, \
+	X("module", conf_stage, module, MODULE, NULL, NULL, 1, 255, START, \
 	  "shared object: an absolute path, or a file name looked for in stage_dirs") \
 	X("entry", conf_stage, entry, TEXT, NULL, "", 0, 255, START, \
 	  "exported descriptor; empty: the default name")

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define FRAME_EXTRA (128 + 14 + 4) /* headroom, Ethernet header, one VLAN tag */
+#define DIRS_MAX    16		   /* what the dataplane takes (dataplane/agent/runcfg.h) */
+#define EAL_MAX	    32
 
 /* Reports at the line where option `path` of the top table was set, else at the file. */
 static void fail_top(const struct conf_reader *r, const char *path, const char *why)
@@ -108,6 +110,22 @@ static void check_limits(const struct conf_reader *r)
 	}
 }
 
+static void check_lists(const struct conf_reader *r)
+{
+	const struct config *c = r->cfg;
+	char why[CONF_WHY_MAX];
+
+	if (c->stage_dirs.n > DIRS_MAX) {
+		snprintf(why, sizeof(why), "%u directories, at most %d", c->stage_dirs.n, DIRS_MAX);
+		fail_top(r, "stage_dirs", why);
+	}
+	if (c->eal.extra_args.n > EAL_MAX) {
+		snprintf(why, sizeof(why), "%u arguments, at most %d", c->eal.extra_args.n,
+			 EAL_MAX);
+		fail_top(r, "eal.extra_args", why);
+	}
+}
+
 static void check_socket(const struct conf_reader *r)
 {
 	const struct config *c = r->cfg;
@@ -195,6 +213,11 @@ static void check_port(const struct conf_reader *r, unsigned i)
 			 p->mtu, p->mtu + (uint32_t)FRAME_EXTRA, room);
 		fail_item(r, "ports", i, "mtu", why);
 	}
+	if (p->udp_base != r->cfg->ports[0].udp_base) {
+		snprintf(why, sizeof(why), "%u, but ports[0] has %u: all ports have one",
+			 p->udp_base, r->cfg->ports[0].udp_base);
+		fail_item(r, "ports", i, "udp_base", why);
+	}
 	check_twice(r, i);
 }
 
@@ -232,5 +255,6 @@ void conf_check_relations(const struct conf_reader *r, const cpu_set_t *allowed)
 	check_lease(r);
 	check_cpus(r, allowed);
 	check_limits(r);
+	check_lists(r);
 	check_socket(r);
 }

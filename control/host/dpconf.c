@@ -143,9 +143,6 @@ static int put_lists(struct dp_config *m, struct lists *l, const struct config *
 		return complain(err, n, "stages", "a module path is longer than 255 bytes");
 	if (put_ports(&m->ports, l->ports, cfg) < 0)
 		return complain(err, n, "ports", "too much text (16 KiB together)");
-	for (unsigned i = 1; i < cfg->n_ports; i++)
-		if (cfg->ports[i].udp_base != cfg->ports[0].udp_base)
-			return complain(err, n, "ports", "all ports must have the same udp_base");
 	return 0;
 }
 

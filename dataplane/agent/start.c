@@ -65,7 +65,7 @@ static int make_pool(struct agent *a, char *err, size_t n)
 		.tx_desc = ports * users * PORT_DESC_DEFAULT,
 		.burst = users * 4 * LANE_BURST,
 		.ring = users * (512 + ports * TX_RING),
-		.held = a->cfg.c.mbufs,
+		.held = a->cfg.c.lanes * a->cfg.c.mbufs,
 	};
 	struct pool_shape shape;
 	uint16_t room = a->cfg.c.data_room ? (uint16_t)a->cfg.c.data_room : LANE_BUFFER_BYTES;

@@ -114,7 +114,7 @@ struct spl_stage {
 	enum spl_mode mode;
 	enum spl_relocation relocation;
 	uint32_t state_bytes; /* of one Spot, up to SPL_STATE_BYTES_MAX */
-	uint32_t queue_count; /* records that may wait for one Spot, 0 = the configured default */
+	uint32_t queue_count; /* records of one Spot that wait or run, 0 = the configured default */
 	uint32_t queue_bytes; /* and their cost in bytes, 0 = the configured default */
 	const struct spl_handler *handlers;
 	uint32_t handler_count; /* up to SPL_HANDLERS_MAX */

@@ -4,7 +4,8 @@
  * Every lane writes its own block with relaxed stores and never waits for a reader; the agent
  * writes the header and the ports. A reader takes no lock: single 64-bit values are whole, sums
  * over several are exact when traffic rests. `magic` is written last with release order, so a
- * reader that sees it sees the layout. Counters only grow for the life of the dataplane (`epoch`).
+ * reader that sees it sees the layout. Counters but the gauges only grow for the life of the
+ * dataplane (`epoch`).
  */
 #ifndef SPOTLANE_STATS_H
 #define SPOTLANE_STATS_H

@@ -114,6 +114,8 @@ static void ports_must_differ(void)
 		  "t.cfg:3: ports[1].name: ", "also the name of ports[0]");
 	two_ports("name = \"p1\"; device = \"net_null1\"; ip = \"10.0.0.1\";",
 		  "t.cfg:3: ports[1].ip: ", "also the address of ports[0]");
+	two_ports("name = \"p1\"; device = \"net_null1\"; ip = \"10.0.0.2\"; udp_base = 5000;",
+		  "t.cfg:3: ports[1].udp_base: ", "5000, but ports[0] has 4700");
 }
 
 static void one_port(const char *rest, const char *part)
@@ -193,6 +195,39 @@ static void socket_paths_are_bounded(void)
 	t_conf_refused(text, "t.cfg:3: control.socket: ", "too long: 120 bytes (max 107)");
 }
 
+/* Lists that the dataplane would not take are refused here, before anything starts. */
+static void list_of(unsigned n, const char *before, const char *item, const char *after,
+		    const char *part)
+{
+	char text[2048];
+	size_t at = (size_t)snprintf(text, sizeof(text), "%s%s", T_CONF_GOOD, before);
+
+	for (unsigned i = 0; i < n; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s\"%s%u\"", i ? ", " : "",
+				       item, i);
+	snprintf(text + at, sizeof(text) - at, "%s", after);
+	if (part)
+		t_conf_refused(text, "t.cfg:3: ", part);
+	else
+		conf_free(t_conf_accepted(text));
+}
+
+static void lists_are_bounded(void)
+{
+	char text[512], path[300];
+
+	list_of(16, "stage_dirs = [", "/d", "];\n", NULL);
+	list_of(17, "stage_dirs = [", "/d", "];\n", "stage_dirs: 17 directories, at most 16");
+	list_of(32, "eal: { extra_args = [", "-", "]; };\n", NULL);
+	list_of(33, "eal: { extra_args = [", "-", "]; };\n",
+		"eal.extra_args: 33 arguments, at most 32");
+	memset(path, 'a', sizeof(path));
+	path[0] = '/';
+	path[256] = '\0';
+	snprintf(text, sizeof(text), T_CONF_GOOD "stage_dirs = [\"%s\"];\n", path);
+	t_conf_refused(text, "t.cfg:3: stage_dirs[0]: ", "too long: 256 bytes (max 255)");
+}
+
 static void stages_are_checked(void)
 {
 	t_conf_refused(T_CONF_GOOD "stages: ( { module = \"a.so\"; },\n{ module = \"a.so\"; } );\n",
@@ -215,6 +250,7 @@ static const struct t_case cases[] = {
 	T(limits_fit_together),
 	T(readonly_group_needs_an_open_socket),
 	T(socket_paths_are_bounded),
+	T(lists_are_bounded),
 	T(stages_are_checked),
 };
 
