@@ -19,13 +19,11 @@ static void count(uint64_t *counter)
 
 static void use(struct agent *a, unsigned u)
 {
-	count(&agent_stats(a)->counter[SPL_C_FRAMES_RX]);
 	count(&agent_stats(a)->use[u]);
 }
 
 static void drop(struct agent *a, unsigned d)
 {
-	count(&agent_stats(a)->counter[SPL_C_FRAMES_RX]);
 	count(&agent_stats(a)->drop[d]);
 }
 
@@ -209,6 +207,7 @@ void agent_frame(struct agent *a, struct rte_mbuf *m)
 	unsigned port = 0;
 	bool send = false;
 
+	count(&agent_stats(a)->counter[SPL_C_FRAMES_RX]);
 	while (port < a->sh.n_ports && a->ports[port].id != m->port)
 		port++;
 	if (port == a->sh.n_ports) {

@@ -8,6 +8,7 @@
 #ifndef SPL_FRAME_VIEW_H
 #define SPL_FRAME_VIEW_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -66,11 +67,11 @@ enum frame_class {
 struct frame_view {
 	uint8_t *data;	/* in: first byte of the Ethernet header; len bytes are contiguous */
 	uint32_t len;	/* in: bytes of the frame, padding included */
-	uint8_t rx;	/* in: FRAME_RX_* */
 	uint8_t kind;	/* out: enum frame_kind */
-	uint8_t reason; /* out: enum spl_frame_drop if kind is FRAME_DROP, else undefined */
 	uint8_t lane;	/* out: FRAME_DATA */
 	uint8_t cls;	/* out: FRAME_DATA, enum frame_class */
+	uint8_t rx;	/* in: FRAME_RX_* */
+	uint8_t reason; /* out: enum spl_frame_drop if kind is FRAME_DROP, else undefined */
 	uint8_t unused;
 	uint16_t src_port; /* out: DATA, AGENT */
 	uint32_t src_ip;   /* out: DATA, AGENT, ICMP */
@@ -78,6 +79,15 @@ struct frame_view {
 		payload_off; /* out: DATA, AGENT: UDP payload; ICMP: ICMP header; ARP: its header */
 	uint16_t payload_len; /* out: bytes there, Ethernet padding trimmed */
 };
+
+/* Kind, lane and class of a FRAME_DATA view in one word, to be compared with another's. */
+static inline uint32_t frame_what(const struct frame_view *v)
+{
+	uint32_t w;
+
+	memcpy(&w, &v->kind, sizeof(w)); /* kind, lane, class and one more */
+	return w & htole32(0x00ffffffu);
+}
 
 static inline const uint8_t *frame_payload(const struct frame_view *v)
 {

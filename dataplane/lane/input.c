@@ -3,9 +3,7 @@
  * hands them to the room of Spots together, so that table lines and Spots are prefetched. A message
  * is a view into its buffer: each record owns one reference of it.
  */
-#include "dataplane/lane/lane.h"
-
-#include "common/wire_msg.h"
+#include "dataplane/lane/plain.h"
 
 #include <rte_prefetch.h>
 
@@ -50,7 +48,7 @@ void lane_input_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf *m,
 	if (r.drop != FLOW_NO_DROP)
 		lane_drop(l, r.drop);
 	else
-		lane_use(l, r.use);
+		lane_use(l, r.use, 1);
 	/* The usual packet brought one message, delivered now: its buffer is the record's alone. */
 	if (r.refs == 1 && l->n_input == before + 1 && l->input[before].ref == m) {
 		l->input_alone[before] = true;
@@ -139,47 +137,6 @@ static void infrastructure(struct lane *l, const struct flow_msg *msg, struct la
 	}
 }
 
-/* The usual message, told apart in a few comparisons: a send or request without metadata whose
- * header is as wire_msg_get() wants it. False for all others, sound or not: to_record() looks at
- * them.
- */
-static inline bool plain_record(struct lane *l, const struct flow_msg *msg, struct lane_flow *f,
-				struct spot_rec *r)
-{
-	const uint8_t *d = msg->data;
-	uint64_t first, correlation, packet;
-	uint32_t budget;
-	uint8_t kind;
-
-	if (msg->cls != WIRE_APP || msg->len < WIRE_MSG_BYTES)
-		return false;
-	first = wire_load_u64(d); /* kind, flags, content, metadata length, error, zero */
-	packet = wire_load_u64(d + 32);
-	correlation = wire_load_u64(d + WIRE_MSG_CORRELATION);
-	kind = (uint8_t)(first >> 56);
-	if ((first & 0x00ff0000ffffffffull) != (uint64_t)SPL_OK << 8 ||
-	    wire_load_u32(d + 12) != 0 || packet == 0 ||
-	    kind != (correlation ? SPL_MSG_SPOT_REQUEST : SPL_MSG_SPOT_SEND))
-		return false;
-	budget = wire_load_u32(d + WIRE_MSG_BUDGET);
-	r->payload = d + WIRE_MSG_BYTES;
-	r->payload_bytes = msg->len - WIRE_MSG_BYTES;
-	r->buf = input_buf(l, msg);
-	r->packet = packet;
-	r->deadline = budget ? l->now + spot_from_us(&l->clock, budget) : 0;
-	r->flow = f->ref;
-	r->charge = msg->charge;
-	r->metadata = NULL;
-	r->metadata_bytes = 0;
-	r->content = (uint16_t)(first >> 32);
-	r->kind = kind;
-	r->origin = SPOT_FROM_LINK;
-	r->correlation = correlation;
-	r->source = f->lifecycle;
-	r->key = (const struct spl_key *)(d + 16);
-	return true;
-}
-
 /* True when the message became the record `r`. */
 static bool to_record(struct lane *l, const struct flow_msg *msg, struct lane_flow *f,
 		      struct spot_rec *r)
@@ -232,9 +189,15 @@ static unsigned admit_some(struct lane *l, unsigned i)
 		rte_prefetch0(l->input[i + k].data);
 	got = spot_recs_take(l->spots, r, want);
 	while (done < want && used < got) {
-		if (plain_record(l, &l->input[i + done], l->input_flow[i + done], r[used]) ||
-		    to_record(l, &l->input[i + done], l->input_flow[i + done], r[used]))
+		const struct flow_msg *msg = &l->input[i + done];
+		struct lane_flow *f = l->input_flow[i + done];
+
+		if (msg->cls == WIRE_APP && plain_record(l, f, msg->data, msg->len, r[used])) {
+			r[used]->buf = input_buf(l, msg);
+			r[used++]->charge = msg->charge;
+		} else if (to_record(l, msg, f, r[used])) {
 			used++;
+		}
 		done++;
 	}
 	spot_recs_give(l->spots, r + used, got - used);
@@ -275,10 +238,32 @@ static void infrastructure_only(struct lane *l, unsigned from)
 	l->n_input = left;
 }
 
+/* Admits the plain messages of this round; they came before those of l->input. */
+static void plain_flush(struct lane *l)
+{
+	unsigned n = l->n_plain, got = l->plain_got;
+
+	l->n_plain = 0;
+	l->plain_got = 0;
+	spot_recs_give(l->spots, l->plain + n, got - n);
+	spot_admit(l->spots, l->plain, n, l->now);
+}
+
+void lane_plain_room(struct lane *l, unsigned n)
+{
+	if (l->n_input)
+		return; /* what came before them is admitted first */
+	if (l->plain_got + n > LANE_PLAIN)
+		plain_flush(l);
+	l->plain_got += spot_recs_take(l->spots, l->plain + l->plain_got, n);
+}
+
 void lane_input_flush(struct lane *l)
 {
 	unsigned i = 0, n;
 
+	if (l->plain_got)
+		plain_flush(l);
 	if (l->n_input == 0)
 		drain_waiting(l);
 	while (i < l->n_input) {

@@ -26,16 +26,16 @@
 
 #include <spotlane/stats.h>
 
-#define LANE_BURST	  32u	/* frames of one receive call */
-#define LANE_POP	  64u	/* items taken from one ring in a pass */
-#define LANE_MESSAGES	  512u	/* messages of one input round */
-#define LANE_TURNS	  512u	/* turns of one pass */
-#define LANE_PASS_US	  200u	/* and no turn begins later than this into a pass */
-#define LANE_FLOW_PACKETS 64u	/* packets of one flow in one pass */
-#define LANE_TIMER_STEP	  16u	/* flows whose timers are looked at in a pass */
-#define LANE_EVENTS	  1024u /* events with the agent at once */
-#define LANE_ACK_PASSES \
-	4u /* full bursts between two looks at flows that only owe acknowledgements */
+#define LANE_BURST	  32u	 /* frames of one receive call */
+#define LANE_POP	  64u	 /* items taken from one ring in a pass */
+#define LANE_MESSAGES	  512u	 /* messages of one input round */
+#define LANE_PLAIN	  64u	 /* of them, those that went straight into a record */
+#define LANE_TURNS	  512u	 /* turns of one pass */
+#define LANE_PASS_US	  200u	 /* and no turn begins later than this into a pass */
+#define LANE_FLOW_PACKETS 64u	 /* packets of one flow in one pass */
+#define LANE_TIMER_STEP	  16u	 /* flows whose timers are looked at in a pass */
+#define LANE_EVENTS	  1024u	 /* events with the agent at once */
+#define LANE_ACK_NS	  30000u /* under a flood acknowledgements go together, at most so late */
 #define LANE_LATE_PART	  16u	/* part of the lane's memory that replies to one peer may wait in */
 #define LANE_COPY_OUT	  64u	/* messages moved out of buffers in a pass */
 #define LANE_BUFFER_BYTES 2304u /* data room of a packet buffer, headroom included */
@@ -69,25 +69,27 @@ struct lane_buffer {
 	uint32_t spare[15];
 };
 
-/* One flow with its way out. Memory is the agent's, made for the peer. */
+/* One flow with its way out. Memory is the agent's, made for the peer. First what every message
+ * touches. */
 struct lane_flow {
-	struct lane *lane;
-	struct flow *flow; /* NULL until it is used first */
-	void *mem;
-	struct flow_params params;
-	struct build_path path[WIRE_CLASSES];
+	struct flow *flow;  /* NULL until it is used first */
+	uint64_t ref;	    /* how records name it: generation and slot */
+	uint64_t lifecycle; /* of the peer */
 	struct lane_flow *dirty_next;
-	uint64_t late_bytes;
-	struct lane_message *late_head, *late_tail; /* replies that wait for room in the flow */
-	uint64_t timer;				    /* next, ns */
-	uint64_t ref;				    /* how records name it: generation and slot */
-	uint64_t lifecycle;			    /* of the peer */
-	uint32_t active;			    /* place in lane.active */
-	uint32_t next_hop;			    /* whose MAC the path has */
-	uint16_t port;				    /* index */
+	uint64_t timer;	   /* next, ns */
 	uint32_t consumed; /* credit of finished messages, given back when it is sent for */
 	bool is_dirty, is_undrained;
 	bool is_urgent; /* something waits to be sent, not only acknowledgements */
+
+	struct lane *lane;
+	void *mem;
+	struct lane_message *late_head, *late_tail; /* replies that wait for room in the flow */
+	uint64_t late_bytes;
+	uint32_t active;   /* place in lane.active */
+	uint32_t next_hop; /* whose MAC the path has */
+	uint16_t port;	   /* index */
+	struct flow_params params;
+	struct build_path path[WIRE_CLASSES];
 };
 
 struct lane_peer {
@@ -138,14 +140,18 @@ struct lane {
 	struct tx tx;
 	uint16_t ip_id;
 	uint32_t n_active, timer_at;
-	struct lane_flow *dirty;
+	struct lane_flow *dirty; /* flows that may have something to send */
+	bool is_urgent;		 /* one of them has more than acknowledgements */
+	uint64_t told_ns;	 /* when all of them were looked at */
 	struct lane_event *free_events;
 	struct lane_command *answered_head, *answered_tail; /* for the agent, ring was full */
 	struct lane_event *raised_head, *raised_tail;
 	struct lane_message *return_head, *return_tail;
 	struct lane_message *reply_head, *reply_tail; /* to other lanes: none is given up */
 
-	/* one input round */
+	/* one input round: plain messages, admitted first, then the others */
+	unsigned n_plain, plain_got;
+	struct spot_rec *plain[LANE_PLAIN]; /* [plain_got] records, the first n_plain in use */
 	unsigned n_input;
 	bool is_flooded; /* the last burst was full: more is waiting in the device */
 	struct flow_msg input[LANE_MESSAGES];
@@ -160,15 +166,15 @@ static inline void lane_count(struct lane *l, enum spl_lane_counter c, uint64_t 
 	__atomic_store_n(&l->stats->counter[c], l->stats->counter[c] + n, __ATOMIC_RELAXED);
 }
 
-static inline void lane_use(struct lane *l, unsigned use)
+/* Of the frames that lane_rx_ports() and lane_rx_hopped() count as received, each ends in one of
+ * these two. */
+static inline void lane_use(struct lane *l, unsigned use, unsigned n)
 {
-	lane_count(l, SPL_C_FRAMES_RX, 1);
-	__atomic_store_n(&l->stats->use[use], l->stats->use[use] + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&l->stats->use[use], l->stats->use[use] + n, __ATOMIC_RELAXED);
 }
 
 static inline void lane_drop(struct lane *l, unsigned drop)
 {
-	lane_count(l, SPL_C_FRAMES_RX, 1);
 	__atomic_store_n(&l->stats->drop[drop], l->stats->drop[drop] + 1, __ATOMIC_RELAXED);
 }
 
@@ -184,7 +190,6 @@ enum lane_buf {
 	LANE_BUF_MBUF = 0, /* shared by the messages in it: struct lane_buffer counts */
 	LANE_BUF_MEM = 1,
 	LANE_BUF_MESSAGE = 2,
-	LANE_BUF_EVENT = 3,
 	LANE_BUF_ALONE = 4, /* an mbuf with one message */
 };
 #define LANE_BUF_MASK 7u
@@ -209,7 +214,7 @@ static inline struct lane_flow *lane_flow_of(struct lane *l, uint64_t ref)
 	if (slot >= l->sh->associations)
 		return NULL;
 	p = &l->peer[slot];
-	if (p->rx_id == 0 || p->generation != ref >> 32 || peer_lane >= p->lanes)
+	if (p->generation != ref >> 32 || peer_lane >= p->lanes) /* no lanes: nobody */
 		return NULL;
 	return &p->flows[peer_lane];
 }
@@ -221,6 +226,14 @@ static inline void lane_flow_touch(struct lane *l, struct lane_flow *f)
 	f->is_dirty = true;
 	f->dirty_next = l->dirty;
 	l->dirty = f;
+}
+
+/* The same, and it waits for no other acknowledgements. */
+static inline void lane_flow_hurry(struct lane *l, struct lane_flow *f)
+{
+	f->is_urgent = true;
+	l->is_urgent = true;
+	lane_flow_touch(l, f);
 }
 
 /* setup.c (agent). Numbers of one lane. */
@@ -241,13 +254,14 @@ int lane_main(void *lane);
 
 /* rx.c. Frames of ports and of other threads; returns how many. */
 unsigned lane_rx_ports(struct lane *l);
-void lane_rx_frame(struct lane *l, struct rte_mbuf *m, const struct frame_view *v);
 void lane_rx_hopped(struct lane *l, struct rte_mbuf **m, unsigned n);
 void lane_mbuf_put(struct rte_mbuf *m); /* drops one reference */
 
 /* input.c. Packets of a flow become messages, messages become records. */
 void lane_input_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf *m,
 		       const struct frame_view *v);
+/* Takes records for up to `n` plain messages into l->plain. */
+void lane_plain_room(struct lane *l, unsigned n);
 void lane_input_flush(struct lane *l);
 void lane_input_drop(struct lane *l, const struct lane_peer *p);
 void lane_input_message(struct lane *l, struct lane_message *m); /* from another lane */

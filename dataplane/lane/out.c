@@ -7,6 +7,7 @@
 #include "common/wire_msg.h"
 
 #include <errno.h>
+#include <rte_mbuf.h>
 
 struct lane_message *lane_message_new(struct lane *l, uint32_t bytes)
 {
@@ -44,21 +45,22 @@ void lane_returned(struct lane *l, struct lane_message *m)
 	lanemem_free(l->mem, m);
 }
 
-void lane_release(struct lane *l, void *buf, uint64_t flow, uint32_t charge, uint8_t origin)
+static inline void give_credit(struct lane *l, uint64_t flow, uint32_t charge)
+{
+	struct lane_flow *f = lane_flow_of(l, flow);
+
+	if (__builtin_expect(f != NULL, 1)) {
+		f->consumed += charge; /* lane_flows_tx() tells the flow, once a pass */
+		lane_flow_touch(l, f);
+	} else {
+		atomic_fetch_add_explicit(&l->sh->credit[WIRE_APP], charge, memory_order_relaxed);
+	}
+}
+
+static void put_buffer(struct lane *l, void *buf)
 {
 	void *p = (void *)((uintptr_t)buf & ~(uintptr_t)LANE_BUF_MASK);
 
-	if (charge && origin == SPOT_FROM_LINK) {
-		struct lane_flow *f = lane_flow_of(l, flow);
-
-		if (f) {
-			f->consumed += charge; /* lane_flows_tx() tells the flow, once a pass */
-			lane_flow_touch(l, f);
-		} else {
-			atomic_fetch_add_explicit(&l->sh->credit[WIRE_APP], charge,
-						  memory_order_relaxed);
-		}
-	}
 	if (!p)
 		return;
 	switch ((enum lane_buf)((uintptr_t)buf & LANE_BUF_MASK)) {
@@ -74,27 +76,51 @@ void lane_release(struct lane *l, void *buf, uint64_t flow, uint32_t charge, uin
 	case LANE_BUF_MESSAGE:
 		give_back(l, p);
 		break;
-	case LANE_BUF_EVENT: /* a command's bytes: the command itself carries them back */
-		break;
 	}
+}
+
+void lane_release(struct lane *l, void *buf, uint64_t flow, uint32_t charge, uint8_t origin)
+{
+	if (charge && origin == SPOT_FROM_LINK)
+		give_credit(l, flow, charge);
+	put_buffer(l, buf);
+}
+
+/* Buffers that nobody else refers to go back to the pool together. */
+static void put_alone(struct lane *l, struct rte_mbuf **m, unsigned n)
+{
+	unsigned k = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct rte_mbuf *b = rte_pktmbuf_prefree_seg(m[i]);
+
+		if (__builtin_expect(b && b->pool == l->sh->pool, 1))
+			m[k++] = b;
+		else if (b)
+			rte_mempool_put(b->pool, b);
+	}
+	rte_mempool_put_bulk(l->sh->pool, (void **)m, k);
 }
 
 static void env_release(void *host, const struct spot_done *done, unsigned n)
 {
 	struct rte_mbuf *alone[64]; /* as many as spot_env.release() may give */
+	struct lane *l = host;
 	unsigned k = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		void *buf = done[i].buf;
-
-		if (((uintptr_t)buf & LANE_BUF_MASK) == LANE_BUF_ALONE) {
-			alone[k++] =
-				(struct rte_mbuf *)((uintptr_t)buf & ~(uintptr_t)LANE_BUF_MASK);
-			buf = NULL;
-		}
-		lane_release(host, buf, done[i].flow, done[i].charge, done[i].origin);
+		if (done[i].charge && done[i].origin == SPOT_FROM_LINK)
+			give_credit(l, done[i].flow, done[i].charge);
 	}
-	rte_pktmbuf_free_bulk(alone, k);
+	for (unsigned i = 0; i < n; i++) {
+		uintptr_t buf = (uintptr_t)done[i].buf;
+
+		if ((buf & LANE_BUF_MASK) == LANE_BUF_ALONE)
+			alone[k++] = (struct rte_mbuf *)(buf - LANE_BUF_ALONE);
+		else
+			put_buffer(l, done[i].buf);
+	}
+	put_alone(l, alone, k);
 }
 
 void lane_flow_send(struct lane *l, struct lane_flow *f, struct lane_message *m)
@@ -109,8 +135,7 @@ void lane_flow_send(struct lane *l, struct lane_flow *f, struct lane_message *m)
 			f->late_head = m;
 		f->late_tail = m;
 	}
-	f->is_urgent = true;
-	lane_flow_touch(l, f);
+	lane_flow_hurry(l, f);
 }
 
 int lane_reply_link(struct lane *l, uint64_t flow, uint64_t correlation, uint8_t error,

@@ -49,12 +49,8 @@ static void look_at_pool(struct lane *l)
 
 static void take_item(struct lane *l, void *item)
 {
-	struct rte_mbuf *m;
-
 	switch (hop_kind(item)) {
-	case HOP_FRAME:
-		m = hop_pointer(item);
-		lane_rx_hopped(l, &m, 1);
+	case HOP_FRAME: /* taken in runs: take_items() */
 		break;
 	case HOP_MESSAGE:
 		lane_input_message(l, hop_pointer(item));
@@ -71,6 +67,24 @@ static void take_item(struct lane *l, void *item)
 	}
 }
 
+/* In their order; frames that follow each other together. */
+static void take_items(struct lane *l, void *const *item, unsigned n)
+{
+	struct rte_mbuf *m[LANE_POP];
+	unsigned frames = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (hop_kind(item[i]) == HOP_FRAME) {
+			m[frames++] = hop_pointer(item[i]);
+			continue;
+		}
+		lane_rx_hopped(l, m, frames);
+		frames = 0;
+		take_item(l, item[i]);
+	}
+	lane_rx_hopped(l, m, frames);
+}
+
 static unsigned drain_rings(struct lane *l)
 {
 	const struct hop *h = &l->sh->hop;
@@ -83,8 +97,7 @@ static unsigned drain_rings(struct lane *l)
 		if (from == l->index)
 			continue;
 		n = hop_pop(h, from, l->index, item, LANE_POP);
-		for (unsigned i = 0; i < n; i++)
-			take_item(l, item[i]);
+		take_items(l, item, n);
 		total += n;
 	}
 	return total;

@@ -177,8 +177,7 @@ static bool send_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf **s
 	*spare = m;
 	if (!m) { /* looked at again in the next pass: no timer stands for what was not sent */
 		lane_count(l, SPL_C_NO_TX_MBUF, 1);
-		f->is_urgent = true;
-		lane_flow_touch(l, f);
+		lane_flow_hurry(l, f);
 		return false;
 	}
 	p = rte_pktmbuf_mtod(m, uint8_t *);
@@ -208,15 +207,20 @@ unsigned lane_flows_tx(struct lane *l)
 {
 	/* Under a flood acknowledgements of a few bursts go together; what is sent waits for
 	 * nothing. */
-	bool wait = l->is_flooded && l->loops % LANE_ACK_PASSES != 0;
+	bool wait = l->is_flooded && l->now_ns - l->told_ns < LANE_ACK_NS;
 	struct lane_flow *f = l->dirty;
 	struct rte_mbuf *spare = NULL;
 	unsigned sent = 0;
 
+	if (wait && !l->is_urgent)
+		return 0;
+	if (!wait)
+		l->told_ns = l->now_ns;
 	l->dirty = NULL;
+	l->is_urgent = false;
 	while (f) {
 		struct lane_flow *next = f->dirty_next;
-		uint64_t resent = flow_retransmitted(f->flow);
+		uint64_t resent;
 		unsigned n = 0;
 
 		f->is_dirty = false;
@@ -228,6 +232,7 @@ unsigned lane_flows_tx(struct lane *l)
 		f->is_urgent = false;
 		give_credit(f);
 		refresh_path(l, f);
+		resent = flow_retransmitted(f->flow);
 		send_late(f);
 		while (n < LANE_FLOW_PACKETS && send_packet(l, f, &spare))
 			n++;
@@ -236,8 +241,7 @@ unsigned lane_flows_tx(struct lane *l)
 			lane_count(l, SPL_C_LINK_RETRANSMITTED, resent);
 		f->timer = flow_next_timer(f->flow);
 		if (n == LANE_FLOW_PACKETS || (f->late_head && n > 0)) {
-			f->is_urgent = true;
-			lane_flow_touch(l, f);
+			lane_flow_hurry(l, f);
 		}
 		sent += n;
 		f = next;
@@ -258,8 +262,7 @@ void lane_flows_timers(struct lane *l)
 		f = l->active[l->timer_at++];
 		if (f->timer <= l->now_ns) {
 			flow_on_timer(f->flow, l->now_ns);
-			f->is_urgent = true;
-			lane_flow_touch(l, f);
+			lane_flow_hurry(l, f);
 		}
 	}
 }

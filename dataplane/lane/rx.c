@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lane file: frames in: a burst from each port, parsed, and each frame to whom it is for. A frame
- * for another lane goes there by one bulk ring hop before anything of it but the UDP port is looked
- * at; ARP, ICMP and association packets go to the agent. Every frame ends in one counter.
+ * for another lane goes there by one bulk ring hop after its headers and checksums were looked at;
+ * ARP, ICMP and association packets go to the agent. A frame of one plain message becomes a record
+ * here; any other goes through the input round (input.c).
+ *
+ * Received are the frames of a burst that stay on this thread, and those that others pushed here;
+ * each ends in one counter of uses or drops.
  */
-#include "dataplane/lane/lane.h"
+#include "dataplane/lane/plain.h"
+
+#include "dataplane/link/flow_one.h"
 
 #include <rte_ethdev.h>
 #include <rte_prefetch.h>
@@ -27,9 +33,10 @@ struct away {
 	uint16_t to[LANE_BURST];
 };
 
-static void push_away(struct lane *l, struct away *a)
+/* Returns how many other threads have taken over. */
+static unsigned push_away(struct lane *l, struct away *a)
 {
-	unsigned agent = l->sh->lanes;
+	unsigned agent = l->sh->lanes, total = 0;
 
 	while (a->n > 0) {
 		void *run[LANE_BURST];
@@ -50,7 +57,9 @@ static void push_away(struct lane *l, struct away *a)
 			lane_drop(l, to == agent ? SPL_DROP_AGENT_RING : SPL_DROP_LANE_RING);
 			rte_pktmbuf_free(hop_pointer(run[i]));
 		}
+		total += done;
 	}
+	return total;
 }
 
 static void send_away(struct away *away, struct rte_mbuf *m, const struct port *p, unsigned to)
@@ -60,13 +69,98 @@ static void send_away(struct away *away, struct rte_mbuf *m, const struct port *
 	away->item[away->n++] = hop_tag(m, HOP_FRAME);
 }
 
+/* The flow of the peer that the flow id and the source address name, NULL when there is none; the
+ * rest of the header is not compared yet. Wants WIRE_HDR_BYTES. */
+static inline struct lane_flow *flow_of(const struct lane_peer *peers, unsigned n, const uint8_t *p,
+					uint32_t src_ip)
+{
+	unsigned slot = wire_id_slot(wire_flow_id(p)), peer_lane = wire_flow_src_lane(p);
+	const struct lane_peer *peer = &peers[slot];
+
+	if (slot >= n || peer->ip != src_ip || peer_lane >= peer->lanes)
+		return NULL;
+	return &peer->flows[peer_lane];
+}
+
+/* Frames of one plain message each, the next of their flows: takes them from `i` on until one is
+ * another or there is no record; returns where that is. `data` is what kind, lane and class of
+ * their views must be. */
+static inline unsigned take_plain(struct lane *l, struct rte_mbuf *const *m, unsigned i, unsigned n,
+				  uint32_t data)
+{
+	const unsigned peers_max = l->sh->associations;
+	const struct lane_peer *peers = l->peer;
+	const uint64_t now_ns = l->now_ns;
+	unsigned at = l->n_plain, end = l->plain_got;
+
+	if (l->n_input) /* what came before it is admitted first */
+		return i;
+	for (; i < n && at < end; i++, at++) {
+		const struct frame_view *v = &l->view[i];
+		const uint8_t *p = frame_payload(v);
+		struct spot_rec *r = l->plain[at];
+		struct lane_flow *f;
+
+		if (frame_what(v) != data || v->payload_len < FLOW_ONE_HDR)
+			break;
+		f = flow_of(peers, peers_max, p, v->src_ip);
+		if (!f || !f->flow || !flow_one(f->flow, p, v->payload_len) ||
+		    !plain_record(l, f, p + FLOW_ONE_HDR, v->payload_len - FLOW_ONE_HDR, r))
+			break;
+		r->charge = flow_one_take(f->flow, v->payload_len, now_ns);
+		r->buf = lane_buf(m[i], LANE_BUF_ALONE);
+		lane_flow_touch(l, f);
+	}
+	l->n_plain = at;
+	return i;
+}
+
+/* Why a packet has no flow here; SPL_DROP_LINK_LANE when its header is that of one. */
+static __attribute__((noinline)) unsigned no_flow(const struct lane *l, const struct frame_view *v)
+{
+	const struct lane_peer *peer;
+	struct wire_hdr h;
+	enum spl_frame_drop why;
+
+	if (wire_hdr_get(&h, frame_payload(v), v->payload_len, &why))
+		return why;
+	if (h.kind != SPL_PKT_FLOW)
+		return SPL_DROP_LINK_KIND;
+	peer = &l->peer[wire_id_slot(h.id)];
+	if (wire_id_slot(h.id) >= l->sh->associations || h.id == 0 || peer->rx_id != h.id ||
+	    peer->ip != v->src_ip)
+		return SPL_DROP_LINK_FLOW;
+	return SPL_DROP_LINK_LANE;
+}
+
+/* A packet of a flow of this lane; flow_rx() compares its header with the flow's. */
+static void take_packet(struct lane *l, struct rte_mbuf *m, const struct frame_view *v)
+{
+	const uint8_t *p = frame_payload(v);
+	struct lane_flow *f = v->payload_len < WIRE_HDR_BYTES
+				      ? NULL
+				      : flow_of(l->peer, l->sh->associations, p, v->src_ip);
+	unsigned why = SPL_DROP_LINK_MEMORY;
+
+	if (!f || wire_flow_id(p) != f->params.rx_id || wire_flow_class(p) != v->cls)
+		why = no_flow(l, v);
+	else if (!f->flow && no_flow(l, v) != SPL_DROP_LINK_LANE)
+		why = no_flow(l, v); /* nothing is opened for it */
+	else if (lane_flow_open(l, f)) {
+		lane_input_packet(l, f, m, v);
+		return;
+	}
+	lane_drop(l, why);
+	rte_pktmbuf_free(m);
+}
+
 static void sort_frame(struct lane *l, const struct port *p, struct rte_mbuf *m,
 		       const struct frame_view *v, struct away *away)
 {
 	switch ((enum frame_kind)v->kind) {
 	case FRAME_DATA:
 		if (v->lane == l->index) {
-			lane_rx_frame(l, m, v);
+			take_packet(l, m, v);
 			return;
 		}
 		send_away(away, m, p, v->lane);
@@ -77,7 +171,7 @@ static void sort_frame(struct lane *l, const struct port *p, struct rte_mbuf *m,
 		send_away(away, m, p, l->sh->lanes);
 		return;
 	case FRAME_OTHER:
-		lane_use(l, SPL_USE_OTHER_HOST);
+		lane_use(l, SPL_USE_OTHER_HOST, 1);
 		break;
 	case FRAME_DROP:
 	case FRAME_KIND_COUNT:
@@ -85,6 +179,26 @@ static void sort_frame(struct lane *l, const struct port *p, struct rte_mbuf *m,
 		break;
 	}
 	rte_pktmbuf_free(m);
+}
+
+/* The frames of a burst, in their order. */
+static void take_burst(struct lane *l, const struct port *p, struct rte_mbuf **m, unsigned n,
+		       struct away *away)
+{
+	const struct frame_view want = {
+		.kind = FRAME_DATA, .lane = (uint8_t)l->index, .cls = FRAME_CLS_APP};
+	unsigned plain = 0;
+
+	lane_plain_room(l, n);
+	for (unsigned i = 0; i < n; i++) {
+		unsigned end = take_plain(l, m, i, n, frame_what(&want));
+
+		plain += end - i;
+		i = end;
+		if (i < n)
+			sort_frame(l, p, m[i], &l->view[i], away);
+	}
+	lane_use(l, SPL_USE_DATA, plain);
 }
 
 static unsigned rx_port(struct lane *l, struct port *p)
@@ -97,9 +211,8 @@ static unsigned rx_port(struct lane *l, struct port *p)
 		return 0;
 	rx_parse(&p->local, m, l->view, n, l->sh->pool);
 	l->is_flooded |= n == LANE_BURST;
-	for (unsigned i = 0; i < n; i++)
-		sort_frame(l, p, m[i], &l->view[i], &away);
-	push_away(l, &away);
+	take_burst(l, p, m, n, &away);
+	lane_count(l, SPL_C_FRAMES_RX, n - push_away(l, &away));
 	return n;
 }
 
@@ -122,64 +235,40 @@ static struct port *port_of(struct lane *l, const struct rte_mbuf *m)
 	return NULL;
 }
 
+/* Frames of one port. A frame that is not for this lane was steered wrong. */
+static void rx_hopped(struct lane *l, const struct port *p, struct rte_mbuf **m, unsigned n)
+{
+	struct away away = {.n = 0};
+
+	rx_parse(&p->local, m, l->view, n, l->sh->pool);
+	for (unsigned i = 0; i < n; i++) {
+		struct frame_view *v = &l->view[i];
+
+		if (v->kind == FRAME_DATA && v->lane == l->index)
+			continue;
+		v->kind = FRAME_DROP;
+		v->reason = SPL_DROP_LINK_LANE;
+	}
+	take_burst(l, p, m, n, &away);
+}
+
 void lane_rx_hopped(struct lane *l, struct rte_mbuf **m, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++) {
-		struct port *p = port_of(l, m[i]);
+	if (n == 0)
+		return;
+	lane_count(l, SPL_C_FRAMES_RX, n);
+	for (unsigned at = 0, end; at < n; at = end) {
+		struct port *p = port_of(l, m[at]);
 
-		if (!p) {
-			lane_drop(l, SPL_DROP_LINK_LANE);
-			rte_pktmbuf_free(m[i]);
+		for (end = at + 1; end < n && end - at < LANE_BURST && m[end]->port == m[at]->port;)
+			end++;
+		if (p) {
+			rx_hopped(l, p, m + at, end - at);
 			continue;
 		}
-		rx_parse(&p->local, &m[i], l->view, 1, l->sh->pool);
-		if (l->view[0].kind == FRAME_DATA && l->view[0].lane == l->index) {
-			lane_rx_frame(l, m[i], &l->view[0]);
-		} else {
+		for (unsigned i = at; i < end; i++) {
 			lane_drop(l, SPL_DROP_LINK_LANE);
 			rte_pktmbuf_free(m[i]);
 		}
 	}
-}
-
-/* A FLOW packet for this lane: finds its flow, or says why not. */
-static struct lane_flow *find_flow(struct lane *l, const struct frame_view *v, unsigned *drop)
-{
-	const uint8_t *p = frame_payload(v);
-	struct lane_peer *peer;
-	struct wire_hdr h;
-	enum spl_frame_drop why;
-	unsigned slot;
-
-	if (wire_hdr_get(&h, p, v->payload_len, &why)) {
-		*drop = why;
-		return NULL;
-	}
-	*drop = SPL_DROP_LINK_KIND;
-	if (h.kind != SPL_PKT_FLOW)
-		return NULL;
-	*drop = SPL_DROP_LINK_FLOW;
-	slot = wire_id_slot(h.id);
-	if (slot >= l->sh->associations)
-		return NULL;
-	peer = &l->peer[slot];
-	if (peer->rx_id != h.id || h.id == 0 || peer->ip != v->src_ip)
-		return NULL;
-	*drop = SPL_DROP_LINK_LANE;
-	if (h.src_lane >= peer->lanes || h.dst_lane != l->index || h.cls != v->cls)
-		return NULL;
-	return &peer->flows[h.src_lane];
-}
-
-void lane_rx_frame(struct lane *l, struct rte_mbuf *m, const struct frame_view *v)
-{
-	unsigned drop = 0;
-	struct lane_flow *f = find_flow(l, v, &drop);
-
-	if (!f || !lane_flow_open(l, f)) {
-		lane_drop(l, f ? SPL_DROP_LINK_MEMORY : drop);
-		rte_pktmbuf_free(m);
-		return;
-	}
-	lane_input_packet(l, f, m, v);
 }

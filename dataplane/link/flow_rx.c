@@ -6,7 +6,7 @@
  * walk that fills the sink and is made valid at its end. Every other packet is walked three times:
  * check everything, get memory, do it; so that a packet that is refused has changed nothing.
  */
-#include "dataplane/link/flow_int.h"
+#include "dataplane/link/flow_one.h"
 
 #define HDR	    WIRE_HDR_BYTES
 
@@ -34,14 +34,6 @@ static inline struct flow_rx_result dropped(int drop)
 {
 	struct flow_rx_result r = {0, 0, (uint8_t)drop};
 	return r;
-}
-
-static inline uint64_t load_raw(const void *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
 }
 
 /* The map of units of a partly received message lies behind its bytes. */
@@ -93,7 +85,7 @@ static int header_fault(const struct flow *f, const uint8_t *pkt, uint32_t len)
 		return (int)drop;
 	if (h.kind != SPL_PKT_FLOW)
 		return SPL_DROP_LINK_KIND;
-	if (load_raw(pkt + 8) != f->rx_id)
+	if (flow_load_raw(pkt + 8) != f->rx_id)
 		return SPL_DROP_LINK_FLOW;
 	return SPL_DROP_LINK_LANE;
 }
@@ -516,14 +508,15 @@ struct flow_rx_result flow_rx(struct flow *f, const uint8_t *pkt, uint32_t len, 
 			      uint64_t now_ns, struct flow_sink *sink)
 {
 	static const uint8_t class_bits[8] = {0, WIRE_FLAG_INFRA};
-	uint64_t number, charged, bit;
+	uint64_t number, charged;
 	struct flow_in *r;
 	uint32_t n;
 
 	if (unlikely(len < HDR))
 		return dropped(SPL_DROP_LINK_SHORT);
-	if (unlikely((load_raw(pkt) & ~load_raw(class_bits)) != f->rx_head ||
-		     load_raw(pkt + 8) != f->rx_id || (load_raw(pkt + 24) | load_raw(pkt + 32))))
+	if (unlikely((flow_load_raw(pkt) & ~flow_load_raw(class_bits)) != f->rx_head ||
+		     flow_load_raw(pkt + 8) != f->rx_id ||
+		     (flow_load_raw(pkt + 24) | flow_load_raw(pkt + 32))))
 		return dropped(header_fault(f, pkt, len));
 	r = &f->in[wire_flow_class(pkt)];
 	number = wire_load_u64(pkt + 16);
@@ -537,14 +530,6 @@ struct flow_rx_result flow_rx(struct flow *f, const uint8_t *pkt, uint32_t len, 
 	r->next_seq += n;
 	r->messages += n;
 	r->charged = charged;
-	r->next_number = number + 1;
-	bit = number % WIRE_NUMBER_WINDOW;
-	r->map[bit / 64] |= 1ULL << bit % 64;
-	r->time = now_ns;
-	f->packets_rx++;
-	if (now_ns + f->ack_delay < r->ack_due)
-		r->ack_due = now_ns + f->ack_delay;
-	if (++r->owed >= f->ack_every)
-		r->ack_due = 0;
+	flow_note_number(f, r, number, now_ns);
 	return used(SPL_USE_DATA, n);
 }

@@ -9,17 +9,25 @@
 
 #define BURST 32u
 
+_Static_assert(SPL_MSG_SPOT_REQUEST == SPL_MSG_SPOT_SEND + 1, "one comparison tells both");
+
+/* Why nothing is admitted now, SPL_FAIL_COUNT when it is: the same for a whole burst. */
+static inline enum spl_message_fail closed(const struct spot_lane *l, uint64_t now)
+{
+	if (l->sealed)
+		return SPL_FAIL_SHUTDOWN;
+	return now >= l->lease ? SPL_FAIL_FENCED : SPL_FAIL_COUNT;
+}
+
 static inline enum spl_message_fail enqueue(struct spot_lane *l, struct spot *s, struct spot_rec *r,
-					    uint64_t now)
+					    enum spl_message_fail why)
 {
 	const struct spot_kind *kind = &l->kinds[s->stage];
 	uint64_t cost = (uint64_t)r->payload_bytes + r->metadata_bytes + SPOT_RECORD_COST;
 	uint32_t i = spot_rec_index(l, r);
 
-	if (__builtin_expect(l->sealed, 0))
-		return SPL_FAIL_SHUTDOWN;
-	if (__builtin_expect(now >= l->lease, 0))
-		return SPL_FAIL_FENCED;
+	if (__builtin_expect(why != SPL_FAIL_COUNT, 0))
+		return why;
 	if (__builtin_expect(s->gate.state != SPOT_S_READY, 0))
 		return SPL_FAIL_NOT_READY;
 	if (__builtin_expect(s->app.count >= kind->queue_count ||
@@ -30,11 +38,10 @@ static inline enum spl_message_fail enqueue(struct spot_lane *l, struct spot *s,
 	s->app.bytes += (uint32_t)cost;
 	r->cost = (uint32_t)cost;
 	r->flags = REC_F_WAITS;
-	r->ticket = ++l->ticket;
 	r->next = 0;
 	r->calls = 0;
-	r->calls_count = 0;
 	r->waited = 0;
+	r->calls_count = 0;
 	if (s->app.head)
 		l->recs[s->app.tail].next = i;
 	else
@@ -49,7 +56,7 @@ static inline enum spl_message_fail enqueue(struct spot_lane *l, struct spot *s,
 enum spl_message_fail spot_enqueue(struct spot_lane *l, struct spot *s, struct spot_rec *r,
 				   uint64_t now)
 {
-	return enqueue(l, s, r, now);
+	return enqueue(l, s, r, closed(l, now));
 }
 
 /* The kind of the error reply, by origin (S-ERR-3, S-ADDR-6). */
@@ -91,16 +98,19 @@ void spot_refuse(struct spot_lane *l, struct spot_rec *r, const struct spl_key *
 
 static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsigned n, uint64_t now)
 {
+	enum spl_message_fail shut = closed(l, now);
+	const struct table_bucket *bucket[BURST];
 	uint64_t hash[BURST];
 	struct spot *guess[BURST];
 	unsigned queued = 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		hash[i] = table_hash(&l->table, recs[i]->key);
-		__builtin_prefetch(table_bucket_of(&l->table, hash[i]));
+		bucket[i] = table_bucket_of(&l->table, hash[i]);
+		__builtin_prefetch(bucket[i]);
 	}
 	for (unsigned i = 0; i < n; i++) {
-		guess[i] = table_guess(&l->table, hash[i]);
+		guess[i] = table_guess(&l->table, bucket[i], hash[i]);
 		__builtin_prefetch(guess[i], 1); /* harmless when there is none */
 	}
 	for (unsigned i = 0; i < n; i++) {
@@ -110,10 +120,10 @@ static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsig
 		enum spl_message_fail why = SPL_FAIL_NO_SPOT;
 
 		r->mem = NULL;
-		if (r->kind != SPL_MSG_SPOT_SEND && r->kind != SPL_MSG_SPOT_REQUEST)
+		if (__builtin_expect((unsigned)r->kind - SPL_MSG_SPOT_SEND > 1u, 0))
 			why = SPL_FAIL_UNKNOWN_KIND;
-		else if (s)
-			why = enqueue(l, s, r, now);
+		else if (__builtin_expect(s != NULL, 1))
+			why = enqueue(l, s, r, shut);
 		else if (l->sealed)
 			why = SPL_FAIL_SHUTDOWN;
 		if (why == SPL_FAIL_COUNT)

@@ -28,7 +28,9 @@ static inline uint64_t spot_cycles(void)
 struct spot_clock {
 	const uint64_t *fake; /* NULL: the counter */
 	uint64_t hz;
-	uint64_t ns_mult; /* ns = cycles * ns_mult / 2^32 */
+	/* Scaled by 2^32, so that a lane divides nothing. */
+	uint64_t ns_mult;	       /* nanoseconds of a cycle */
+	uint64_t us_cycles, ns_cycles; /* cycles of a microsecond, of a nanosecond */
 };
 
 static inline void spot_clock_init(struct spot_clock *c, uint64_t hz, const uint64_t *fake)
@@ -36,6 +38,8 @@ static inline void spot_clock_init(struct spot_clock *c, uint64_t hz, const uint
 	c->fake = fake;
 	c->hz = hz;
 	c->ns_mult = (uint64_t)(((unsigned __int128)1000000000u << 32) / hz);
+	c->us_cycles = (uint64_t)(((unsigned __int128)hz << 32) / 1000000u);
+	c->ns_cycles = (uint64_t)(((unsigned __int128)hz << 32) / 1000000000u);
 }
 
 static inline uint64_t spot_now(const struct spot_clock *c)
@@ -48,21 +52,20 @@ static inline uint64_t spot_to_ns(const struct spot_clock *c, uint64_t cycles)
 	return (uint64_t)((unsigned __int128)cycles * c->ns_mult >> 32);
 }
 
-/* Cycles of `ms` milliseconds, at least 1 for ms > 0. */
-static inline uint64_t spot_from_ms(const struct spot_clock *c, uint64_t ms)
-{
-	return (uint64_t)((unsigned __int128)ms * c->hz / 1000u);
-}
-
-/* Cycles of `us` microseconds and of `ns` nanoseconds, rounded down. */
+/* Cycles of `us` microseconds, of `ns` nanoseconds and of `ms` milliseconds, rounded down. */
 static inline uint64_t spot_from_us(const struct spot_clock *c, uint64_t us)
 {
-	return (uint64_t)((unsigned __int128)us * c->hz / 1000000u);
+	return (uint64_t)((unsigned __int128)us * c->us_cycles >> 32);
 }
 
 static inline uint64_t spot_from_ns(const struct spot_clock *c, uint64_t ns)
 {
-	return (uint64_t)((unsigned __int128)ns * c->hz / 1000000000u);
+	return (uint64_t)((unsigned __int128)ns * c->ns_cycles >> 32);
+}
+
+static inline uint64_t spot_from_ms(const struct spot_clock *c, uint64_t ms)
+{
+	return spot_from_us(c, ms * 1000u);
 }
 
 #endif

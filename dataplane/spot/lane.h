@@ -33,16 +33,10 @@
 struct spot_turn {
 	struct spot *spot;
 	struct spot_rec *rec;
-	uint64_t epoch; /* the handler's `struct spl_turn *`; 0 = no turn runs. Never reused */
-	uint64_t start; /* 0 = its length was noted */
-	const struct spot_stage *stage;
-	const char *what; /* packet name or callback, for the longest turn */
-};
-
-/* A stage in this lane, with its limits resolved. */
-struct spot_kind {
-	const struct spot_stage *stage;
-	uint32_t queue_count, queue_bytes;
+	uint64_t epoch;	  /* the handler's `struct spl_turn *`; 0 = no turn runs. Never reused */
+	uint64_t start;	  /* 0 = its length was noted */
+	const char *what; /* of the longest turn: a callback; NULL = a handler */
+	const struct spot_stage *stage; /* with what */
 };
 
 struct spot_lane {
@@ -50,18 +44,20 @@ struct spot_lane {
 	struct slab slab;
 	struct spot_rec *recs; /* recs[0] is not used */
 	uint32_t *rec_stack;   /* free ones, hottest on top */
-	uint32_t rec_free, rec_count, rec_high;
+	uint32_t rec_free, rec_count;
+	uint32_t rec_least; /* free, ever: records are taken in their order the first time */
 	uint32_t ready_head, ready_tail;
 	uint64_t lease;
 	uint64_t now; /* of the last reading in a turn, or as the host said */
 	uint32_t permits;
 	bool pool_low, sealed;
-	uint64_t ticket, epoch;
+	uint64_t epoch;
 	uint64_t budget; /* cycles of an owner's visit */
 	struct spot_turn turn;
 	struct {
 		uint64_t turns, finished, popped;
-	} tally; /* of this spot_run(), for the counters */
+		uint64_t plain; /* popped, ran one turn and finished */
+	} tally;		/* of this spot_run(), for the counters */
 	struct spot_clock clock;
 	uint64_t *counters, *fails;
 	struct spot_env env;
@@ -123,17 +119,21 @@ static inline void spot_rec_free(struct spot_lane *l, struct spot_rec *r)
 	l->rec_stack[l->rec_free++] = spot_rec_index(l, r);
 }
 
+/* The `n` on top of the stack are taken. */
+static inline void spot_recs_used(struct spot_lane *l, unsigned n)
+{
+	l->rec_free -= n;
+	if (l->rec_free < l->rec_least)
+		l->rec_least = l->rec_free;
+}
+
 /* A record, for lifecycle work from the reserve too; NULL when there is none. */
 static inline struct spot_rec *spot_rec_get(struct spot_lane *l, bool lifecycle)
 {
-	uint32_t i;
-
 	if (l->rec_free <= (lifecycle ? 0 : SPOT_RESERVE(l->rec_count)))
 		return NULL;
-	i = l->rec_stack[--l->rec_free];
-	if (i > l->rec_high)
-		l->rec_high = i;
-	return &l->recs[i];
+	spot_recs_used(l, 1);
+	return &l->recs[l->rec_stack[l->rec_free]];
 }
 
 /* Ready set: a FIFO of gates, each at most once. */

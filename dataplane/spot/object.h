@@ -18,6 +18,10 @@
 
 #include <spotlane/ids.h>
 
+#include <endian.h>
+#include <stdbool.h>
+#include <string.h>
+
 enum spot_state {
 	SPOT_S_FREE = 0,
 	SPOT_S_CREATING, /* on_create and on_initialize wait or run; no admission */
@@ -53,6 +57,19 @@ struct spot_gate {
 	uint8_t state;	/* enum spot_state: the one word that admission looks at */
 	uint8_t size_class;
 };
+
+_Static_assert(offsetof(struct spot_gate, state) == offsetof(struct spot_gate, flags) + 2,
+	       "flags, streak and state are read as one word");
+
+/* Ready, and nothing but its application queue is to be looked at: no flag but that of the ready
+ * set, no lifecycle turns in a row. */
+static inline bool spot_gate_is_plain(const struct spot_gate *g)
+{
+	uint32_t w;
+
+	memcpy(&w, &g->flags, sizeof(w)); /* size_class, the fourth, is masked away */
+	return (w & htole32(0x00ffffffu ^ SPOT_F_READY)) == htole32((uint32_t)SPOT_S_READY << 16);
+}
 
 struct spot {
 	struct spl_key key;

@@ -41,21 +41,18 @@ struct spot_rec {
 	uint8_t kind;		 /* H: SPL_MSG_SPOT_SEND or SPL_MSG_SPOT_REQUEST */
 	uint8_t origin;		 /* H: enum spot_origin */
 	uint8_t flags;		 /* room */
-	uint8_t phase;		 /* room */
-	uint32_t cost;		 /* room: reserved in the queue's bytes */
+	uint8_t spare8;
+	uint32_t cost; /* room: reserved in the queue's bytes */
 
-	uint64_t correlation; /* H: of a request, as received; 0 for a send */
-	const void *metadata; /* H: checked (S-META-2); NULL when there is none */
-	uint64_t source;      /* H: the sender's lifecycle on this node */
-	union {
-		const struct spl_key *key; /* H: target, read by spot_admit() only */
-		uint64_t ticket;	   /* room: order of acceptance in the lane (S-TURN-3) */
-	};
-	uint64_t epoch;	      /* room: number of its turn, never reused (S-TURN-8) */
-	void *mem;	      /* room: lane memory that payload and metadata were moved to */
-	uint32_t calls;	      /* room: calls its turn has started */
-	uint32_t waited;      /* room: the one it waits for */
-	uint16_t calls_count; /* room */
+	uint64_t correlation;	   /* H: of a request, as received; 0 for a send */
+	const void *metadata;	   /* H: checked (S-META-2); NULL when there is none */
+	uint64_t source;	   /* H: the sender's lifecycle on this node */
+	const struct spl_key *key; /* H: target, read by spot_admit() only */
+	uint64_t epoch;		   /* room: number of its turn, never reused (S-TURN-8) */
+	void *mem;		   /* room: lane memory that payload and metadata were moved to */
+	uint32_t calls;		   /* room: calls its turn has started */
+	uint32_t waited;	   /* room: the one it waits for */
+	uint16_t calls_count;	   /* room */
 	uint16_t spare16;
 	uint32_t spare32;
 } __attribute__((aligned(64)));

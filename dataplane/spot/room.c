@@ -59,6 +59,7 @@ static void init_records(struct spot_lane *l, void *mem)
 	l->rec_stack = (uint32_t *)(void *)(l->recs + l->rec_count + 1);
 	for (uint32_t i = l->rec_count; i > 0; i--)
 		l->rec_stack[l->rec_free++] = i;
+	l->rec_least = l->rec_free;
 }
 
 struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot_env *env,
@@ -112,13 +113,9 @@ unsigned spot_recs_take(struct spot_lane *l, struct spot_rec **recs, unsigned n)
 
 	if (n > left)
 		n = left;
-	for (unsigned i = 0; i < n; i++) {
-		uint32_t at = l->rec_stack[--l->rec_free];
-
-		if (at > l->rec_high)
-			l->rec_high = at;
-		recs[i] = &l->recs[at];
-	}
+	spot_recs_used(l, n);
+	for (unsigned i = 0; i < n; i++)
+		recs[i] = &l->recs[l->rec_stack[l->rec_free + n - 1 - i]];
 	return n;
 }
 
@@ -130,13 +127,14 @@ void spot_recs_give(struct spot_lane *l, struct spot_rec *const *recs, unsigned 
 
 unsigned spot_copy_out(struct spot_lane *l, unsigned max)
 {
-	uint32_t look = 8 * max < l->rec_high ? 8 * max : l->rec_high;
+	uint32_t high = l->rec_count - l->rec_least; /* no record above it was ever taken */
+	uint32_t look = 8 * max < high ? 8 * max : high;
 	unsigned n = 0;
 
 	for (; look > 0 && n < max; look--) {
 		struct spot_rec *r = &l->recs[l->copy_at];
 
-		l->copy_at = l->copy_at >= l->rec_high ? 1 : l->copy_at + 1;
+		l->copy_at = l->copy_at >= high ? 1 : l->copy_at + 1;
 		if (!(r->flags & REC_F_WAITS) || !r->buf)
 			continue;
 		if (!spot_rec_move(l, r))

@@ -72,7 +72,7 @@ void slab_give(struct slab *s, unsigned c, void *p);
 
 static inline uint32_t slab_index(const struct slab *s, const void *p)
 {
-	return (uint32_t)(((const uint8_t *)p - s->base) / 64) + 1;
+	return (uint32_t)((size_t)((const uint8_t *)p - s->base) / 64) + 1;
 }
 
 static inline void *slab_at(const struct slab *s, uint32_t index)

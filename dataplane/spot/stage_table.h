@@ -50,4 +50,22 @@ static inline const struct spl_handler *spot_stage_find(const struct spot_stage 
 	return NULL;
 }
 
+/* A stage in one lane, with its limits resolved. The lane's own. */
+struct spot_kind {
+	const struct spot_stage *stage;
+	uint32_t queue_count, queue_bytes;
+	uint64_t packet; /* of the message before, and its handler: the next is often alike */
+	const struct spl_handler *handler;
+};
+
+/* The handler of a packet key for Spots of this kind, or NULL. */
+static inline const struct spl_handler *spot_kind_find(struct spot_kind *k, uint64_t packet)
+{
+	if (__builtin_expect(k->packet != packet, 0)) {
+		k->packet = packet;
+		k->handler = spot_stage_find(k->stage, packet);
+	}
+	return k->handler;
+}
+
 #endif

@@ -90,11 +90,12 @@ static inline struct table_bucket *table_bucket_of(const struct table *t, uint64
 static inline uint32_t table_match(const struct table_bucket *b, uint16_t tag)
 {
 #if defined(__SSE2__)
-	__m128i v = _mm_load_si128((const __m128i *)(const void *)b->tag);
-	__m128i eq = _mm_cmpeq_epi16(v, _mm_set1_epi16((short)tag));
-	uint32_t m = (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(eq, _mm_setzero_si128()));
+	/* the second half holds two tags; what lies behind them is masked away */
+	const __m128i *half = (const __m128i *)(const void *)b, t = _mm_set1_epi16((short)tag);
+	__m128i low = _mm_cmpeq_epi16(_mm_load_si128(half), t);
+	__m128i high = _mm_cmpeq_epi16(_mm_load_si128(half + 1), t);
 
-	return m | (uint32_t)(b->tag[8] == tag) << 8 | (uint32_t)(b->tag[9] == tag) << 9;
+	return (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(low, high)) & ((1u << TABLE_WAYS) - 1);
 #else
 	uint32_t m = 0;
 
@@ -106,9 +107,9 @@ static inline uint32_t table_match(const struct table_bucket *b, uint16_t tag)
 
 /* The first Spot of the bucket that has the key's tag, NULL when there is none: most likely the
  * one, to be prefetched; table_find_at() makes sure. */
-static inline struct spot *table_guess(const struct table *t, uint64_t hash)
+static inline struct spot *table_guess(const struct table *t, const struct table_bucket *b,
+				       uint64_t hash)
 {
-	const struct table_bucket *b = table_bucket_of(t, hash);
 	uint32_t m = table_match(b, table_tag(hash));
 
 	return m ? slab_at(t->slab, b->spot[__builtin_ctz(m)]) : NULL;
@@ -129,7 +130,7 @@ static inline struct spot *table_find(const struct table *t, const struct spl_ke
 {
 	uint64_t h = table_hash(t, key);
 
-	return table_find_at(t, key, h, table_guess(t, h));
+	return table_find_at(t, key, h, table_guess(t, table_bucket_of(t, h), h));
 }
 
 #endif

@@ -17,28 +17,36 @@ enum step {
 	STEP_GONE,    /* the Spot is no more */
 };
 
+static __attribute__((noinline)) void note_longest(struct spot_lane *l, uint64_t took)
+{
+	const struct spot_turn *turn = &l->turn;
+	const struct spot_stage *stage = turn->what ? turn->stage : spot_stage_of(l, turn->spot);
+	const struct spl_handler *h = turn->what ? NULL : spot_stage_find(stage, turn->rec->packet);
+
+	l->longest = took;
+	l->longest_type = stage->desc->type;
+	l->longest_what = h ? h->packet : turn->what;
+	__atomic_store_n(&l->counters[SPL_C_TURN_CYCLES_MAX], took, __ATOMIC_RELAXED);
+}
+
 /* The reading `t` ends the turn before: was it the longest? */
 static inline void note_length(struct spot_lane *l, uint64_t t)
 {
 	uint64_t took = t - l->turn.start;
 
-	if (__builtin_expect(took > l->longest && l->turn.start, 0)) {
-		l->longest = took;
-		l->longest_type = l->turn.stage->desc->type;
-		l->longest_what = l->turn.what;
-		__atomic_store_n(&l->counters[SPL_C_TURN_CYCLES_MAX], took, __ATOMIC_RELAXED);
-	}
+	if (__builtin_expect(took > l->longest && l->turn.start, 0))
+		note_longest(l, took);
 	l->turn.start = 0;
 }
 
-static inline void turn_begin(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint64_t t,
-			      const struct spot_stage *stage, const char *what)
+/* `what` names a callback, NULL stands for the handler of the message. */
+static inline void turn_begin(struct spot_lane *l, struct spot *s, struct spot_rec *r,
+			      uint64_t epoch, uint64_t t, const char *what)
 {
 	l->turn.spot = s;
 	l->turn.rec = r;
-	l->turn.epoch = r->epoch;
+	l->turn.epoch = epoch;
 	l->turn.start = t;
-	l->turn.stage = stage;
 	l->turn.what = what;
 }
 
@@ -127,24 +135,23 @@ static enum step turn_end(struct spot_lane *l, struct spot *s, struct spot_rec *
 static enum step resume(struct spot_lane *l, struct spot *s, uint64_t t)
 {
 	struct spot_rec *r = &l->recs[spot_cold_of(s)->running];
-	const struct spot_stage *stage = spot_stage_of(l, s);
-	const struct spl_handler *h;
+	bool message = r->kind < REC_CREATE;
 
 	s->gate.flags &= (uint8_t) ~(SPOT_F_RESUME | SPOT_F_HELD);
 	l->suspended--;
-	if (r->kind < REC_CREATE)
+	if (message)
 		spot_count(l, SPL_C_MESSAGES_RUNNING, (uint64_t)-1);
-	h = r->kind < REC_CREATE ? spot_stage_find(stage, r->packet) : NULL;
-	turn_begin(l, s, r, t, stage, h ? h->packet : "callback");
+	turn_begin(l, s, r, r->epoch, t, message ? NULL : "callback");
+	l->turn.stage = spot_stage_of(l, s);
 	return turn_end(l, s, r, run_continuation(l, s, r));
 }
 
 /* Why the record may not start, SPL_FAIL_COUNT when it may; `kind` for the error reply. */
 static inline enum spl_message_fail may_start(const struct spot_lane *l, const struct spot_rec *r,
-					      const struct spl_handler *h, uint64_t t,
+					      const struct spl_handler *h, bool request, uint64_t t,
 					      uint8_t *kind)
 {
-	unsigned takes = r->kind == SPL_MSG_SPOT_REQUEST ? SPL_TAKES_REQUEST : SPL_TAKES_SEND;
+	unsigned takes = request ? SPL_TAKES_REQUEST : SPL_TAKES_SEND;
 
 	if (__builtin_expect(t >= l->lease, 0)) {
 		*kind = SPL_E_UNAVAILABLE;
@@ -165,15 +172,16 @@ static inline enum spl_message_fail may_start(const struct spot_lane *l, const s
 	return SPL_FAIL_COUNT;
 }
 
-static inline void app_pop(struct spot_lane *l, struct spot *s, struct spot_rec *r)
+static inline void app_pop(struct spot *s, struct spot_rec *r)
 {
 	s->app.head = r->next; /* the tail is not looked at while there is no head */
 	r->flags = 0;
-	l->tally.popped++;
 }
 
-static int call_handler(struct spot_lane *l, struct spot *s, struct spot_rec *r,
-			const struct spl_handler *h)
+static inline __attribute__((always_inline)) int call_handler(struct spot_lane *l, struct spot *s,
+							      const struct spot_rec *r,
+							      const struct spl_handler *h,
+							      bool request, uint64_t epoch)
 {
 	struct spl_message msg = {
 		.packet = h->packet,
@@ -182,57 +190,63 @@ static int call_handler(struct spot_lane *l, struct spot *s, struct spot_rec *r,
 		.metadata = r->metadata,
 		.metadata_bytes = r->metadata_bytes,
 		.content = r->content,
-		.is_request = r->kind == SPL_MSG_SPOT_REQUEST,
+		.is_request = request,
 		.correlation = r->correlation,
 		.source = r->source,
 		.deadline_ns = r->deadline ? spot_to_ns(&l->clock, r->deadline) : 0,
 	};
 
-	return h->fn(turn_handle(r), spot_state_of(s), &msg);
+	return h->fn((struct spl_turn *)(uintptr_t)epoch, spot_state_of(s), &msg);
 }
 
 static __attribute__((noinline)) enum step not_started(struct spot_lane *l, struct spot *s,
 						       struct spot_rec *r,
 						       enum spl_message_fail why, uint8_t kind)
 {
+	l->tally.popped++;
 	s->app.count--;
 	s->app.bytes -= r->cost;
 	spot_fail(l, r, why, kind);
 	return STEP_RAN;
 }
 
-static inline enum step run_message(struct spot_lane *l, struct spot *s, uint64_t t)
+/* One message of the application queue, which has one. */
+static inline __attribute__((always_inline)) enum step run_message(struct spot_lane *l,
+								   struct spot *s, uint64_t t)
 {
 	struct spot_rec *r = &l->recs[s->app.head];
-	const struct spot_stage *stage = spot_stage_of(l, s);
-	const struct spl_handler *h = spot_stage_find(stage, r->packet);
+	struct spot_kind *k = &l->kinds[s->stage];
+	const struct spl_handler *h = spot_kind_find(k, r->packet);
 	bool request = r->kind == SPL_MSG_SPOT_REQUEST;
 	enum spl_message_fail why;
+	uint64_t epoch;
 	uint8_t kind;
 	int rc;
 
-	if (__builtin_expect(request > l->permits, 0))
+	if (request && l->permits == 0)
 		return STEP_LATER;
-	app_pop(l, s, r);
-	s->gate.streak = 0;
-	s->gate.flags &= (uint8_t)~SPOT_F_DEBT;
-	why = may_start(l, r, h, t, &kind);
+	app_pop(s, r);
+	why = may_start(l, r, h, request, t, &kind);
 	if (__builtin_expect(why != SPL_FAIL_COUNT, 0))
 		return not_started(l, s, r, why, kind);
-	l->permits -= request;
+	if (request)
+		l->permits--;
 	if (__builtin_expect(l->pool_low && r->buf, 0) && spot_rec_move(l, r))
 		spot_count(l, SPL_C_LINK_COPIED_OUT, 1);
-	r->epoch = ++l->epoch;
-	turn_begin(l, s, r, t, stage, h->packet);
-	l->tally.turns++;
-	rc = call_handler(l, s, r, h);
+	epoch = ++l->epoch;
+	r->epoch = epoch;
+	turn_begin(l, s, r, epoch, t, NULL);
+	rc = call_handler(l, s, r, h, request, epoch);
 	/* The usual end: one way, nothing started. All else in turn_end(). */
-	if (__builtin_expect(rc != SPL_DONE || request || r->calls, 0))
+	if (__builtin_expect(rc != SPL_DONE || request || r->calls, 0)) {
+		l->tally.popped++;
+		l->tally.turns++;
 		return turn_end(l, s, r, rc);
+	}
 	l->turn.epoch = 0;
 	s->app.count--;
 	s->app.bytes -= r->cost;
-	l->tally.finished++;
+	l->tally.plain++;
 	spot_rec_end(l, r);
 	return STEP_RAN;
 }
@@ -283,7 +297,8 @@ static enum step run_lifecycle(struct spot_lane *l, struct spot *s, uint64_t t)
 		return STEP_RAN;
 	}
 	r->epoch = ++l->epoch;
-	turn_begin(l, s, r, t, spot_stage_of(l, s), names[r->kind - REC_CREATE]);
+	turn_begin(l, s, r, r->epoch, t, names[r->kind - REC_CREATE]);
+	l->turn.stage = spot_stage_of(l, s); /* the Spot may be gone when its length is known */
 	l->tally.turns++;
 	return turn_end(l, s, r, call_lifecycle(l, s, r));
 }
@@ -294,14 +309,28 @@ static void fail_head(struct spot_lane *l, struct spot *s)
 	struct spot_rec *r = &l->recs[s->app.head];
 	bool fenced = spot_cold_of(s)->reason == (uint8_t)SPOT_FENCED;
 
-	app_pop(l, s, r);
+	app_pop(s, r);
+	l->tally.popped++;
 	s->app.count--;
 	s->app.bytes -= r->cost;
 	spot_fail(l, r, fenced ? SPL_FAIL_FENCED : SPL_FAIL_CLOSED, SPL_E_UNAVAILABLE);
 }
 
+static __attribute__((noinline)) enum step run_after_lifecycle(struct spot_lane *l, struct spot *s,
+							       uint64_t t)
+{
+	enum step step = run_message(l, s, t);
+
+	if (step != STEP_LATER) { /* the application had its turn (S-LANE-4) */
+		s->gate.streak = 0;
+		s->gate.flags &= (uint8_t)~SPOT_F_DEBT;
+	}
+	return step;
+}
+
 /* A step of a Spot about which something is out of the ordinary. */
-static enum step step_slow(struct spot_lane *l, struct spot *s, uint64_t t)
+static __attribute__((noinline)) enum step step_slow(struct spot_lane *l, struct spot *s,
+						     uint64_t t)
 {
 	bool app = s->app.head != 0;
 	enum step later = STEP_NOTHING;
@@ -326,41 +355,54 @@ static enum step step_slow(struct spot_lane *l, struct spot *s, uint64_t t)
 	if (s->gate.flags & SPOT_F_LIFE && !(app && s->gate.flags & SPOT_F_DEBT))
 		return run_lifecycle(l, s, t);
 	if (app)
-		return run_message(l, s, t);
+		return run_after_lifecycle(l, s, t);
 	if (s->gate.state == SPOT_S_CLOSING)
 		return spot_closing_start(l, s) ? STEP_RAN : STEP_LATER;
 	return later;
 }
 
-/* Runs records of one owner until it has none, is suspended, or has had its time (S-FAIR-3).
- * Returns the steps it took, at least one. */
-static unsigned visit(struct spot_lane *l, struct spot *s, unsigned max, uint64_t until)
+/* Every step begins with it: the one reading of the clock. */
+static inline uint64_t step_begin(struct spot_lane *l)
 {
-	uint64_t begin = 0;
+	uint64_t t = spot_now(&l->clock);
 
-	for (unsigned n = 0;; n++) {
-		uint64_t t = spot_now(&l->clock);
-		enum step step;
+	note_length(l, t);
+	l->now = t;
+	return t;
+}
 
-		note_length(l, t);
-		l->now = t;
-		if (n == 0) {
-			begin = t;
-		} else if (n >= max || t - begin >= l->budget || t >= until) {
+static inline __attribute__((always_inline)) enum step take_step(struct spot_lane *l,
+								 struct spot *s, uint64_t t)
+{
+	if (__builtin_expect(spot_gate_is_plain(&s->gate) && s->app.head, 1))
+		return run_message(l, s, t);
+	return step_slow(l, s, t);
+}
+
+/* After a step: true when the visit is over. */
+static inline bool is_over(struct spot_lane *l, struct spot *s, enum step step)
+{
+	if (__builtin_expect(step != STEP_RAN, 0)) {
+		if (step == STEP_LATER)
+			spot_ready_add(l, s);
+		return true;
+	}
+	return !s->app.head && !(s->gate.flags & SPOT_F_SLOW) && s->gate.state <= SPOT_S_READY;
+}
+
+/* The owner has more after its first step at `begin`: goes on until it has none, is suspended, or
+ * has had its time (S-FAIR-3). Returns the steps of the whole visit. */
+static __attribute__((noinline)) unsigned visit_on(struct spot_lane *l, struct spot *s,
+						   uint64_t begin, unsigned max, uint64_t until)
+{
+	for (unsigned n = 1;; n++) {
+		uint64_t t = step_begin(l);
+
+		if (n >= max || t - begin >= l->budget || t >= until) {
 			spot_ready_add(l, s);
 			return n;
 		}
-		if (__builtin_expect(s->gate.state == SPOT_S_READY && s->app.head &&
-					     !(s->gate.flags & SPOT_F_SLOW),
-				     1))
-			step = run_message(l, s, t);
-		else
-			step = step_slow(l, s, t);
-		if (step == STEP_LATER)
-			spot_ready_add(l, s);
-		if (step != STEP_RAN)
-			return n + 1;
-		if (!s->app.head && !(s->gate.flags & SPOT_F_SLOW) && s->gate.state <= SPOT_S_READY)
+		if (is_over(l, s, take_step(l, s, t)))
 			return n + 1;
 	}
 }
@@ -368,12 +410,15 @@ static unsigned visit(struct spot_lane *l, struct spot *s, unsigned max, uint64_
 /* Writes what the turns of a pass add up to. */
 static void tally_up(struct spot_lane *l)
 {
-	spot_count(l, SPL_C_TURNS, l->tally.turns);
-	spot_count(l, SPL_C_MESSAGES_FINISHED, l->tally.finished);
-	spot_count(l, SPL_C_MESSAGES_QUEUED, (uint64_t)0 - l->tally.popped);
+	uint64_t plain = l->tally.plain;
+
+	spot_count(l, SPL_C_TURNS, l->tally.turns + plain);
+	spot_count(l, SPL_C_MESSAGES_FINISHED, l->tally.finished + plain);
+	spot_count(l, SPL_C_MESSAGES_QUEUED, (uint64_t)0 - l->tally.popped - plain);
 	l->tally.turns = 0;
 	l->tally.finished = 0;
 	l->tally.popped = 0;
+	l->tally.plain = 0;
 }
 
 unsigned spot_run(struct spot_lane *l, unsigned max_turns, uint64_t until)
@@ -386,9 +431,13 @@ unsigned spot_run(struct spot_lane *l, unsigned max_turns, uint64_t until)
 	while (l->ready_head && n < max_turns) {
 		struct spot *s = spot_ready_take(l);
 
+		uint64_t t;
+
 		if (l->ready_head)
 			__builtin_prefetch(spot_at(l, l->ready_head), 1);
-		n += visit(l, s, max_turns - n, until);
+		t = step_begin(l);
+		n += is_over(l, s, take_step(l, s, t)) ? 1
+						       : visit_on(l, s, t, max_turns - n, until);
 		if (l->now >= until)
 			break;
 	}

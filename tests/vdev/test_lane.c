@@ -140,6 +140,52 @@ static void test_lane_order_survives_loss(void)
 	t_node_stop(&node);
 }
 
+/* Sends `k` to a "seq" handler in a packet of its own, with metadata or without. */
+static void send_alone(struct t_peer *p, const char *id, uint64_t k, bool with_metadata)
+{
+	uint8_t m[WIRE_MSG_BYTES + 8 + 1000] = {0};
+	struct wire_msg h = {.kind = SPL_MSG_SPOT_SEND, .target = spl_spot_key(id, strlen(id))};
+
+	h.packet = spl_packet_key("seq", 3);
+	if (with_metadata)
+		h.meta_len = (uint16_t)wire_meta_set(m + WIRE_MSG_BYTES, 0, 8,
+						     (struct pack_bytes){"k", 1},
+						     (struct pack_bytes){"v", 1});
+	wire_msg_put(m, &h);
+	memcpy(m + WIRE_MSG_BYTES + h.meta_len, &k, sizeof(k));
+	t_peer_raw(p, spl_key_lane(&h.target, node.sh.lanes), m, WIRE_MSG_BYTES + 1000);
+}
+
+/* Messages that go straight from the frame to a record keep their place among those of the same
+ * sender that take the longer way, whichever are in one burst. */
+static void test_lane_order_of_plain_and_other_messages(void)
+{
+	enum { MESSAGES = 2000 };
+	struct t_rand rnd = {t_seed()};
+	struct t_stage_report r;
+	struct t_peer *p;
+	unsigned plain = 0;
+
+	start((struct t_node_conf){0});
+	p = t_node_peer(&node);
+	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "s", "t"), SPOT_ACCEPTED);
+	for (uint64_t k = 1; k <= MESSAGES;) {
+		for (unsigned n = 1 + t_rand_below(&rnd, 30); n > 0 && k <= MESSAGES; n--, k++) {
+			bool with_metadata = t_rand_below(&rnd, 4) == 0;
+
+			send_alone(p, "s", k, with_metadata);
+			plain += !with_metadata;
+		}
+		t_node_step(&node);
+	}
+	t_node_settle(&node);
+	r = report(p, "s");
+	CU_ASSERT_EQUAL(r.count, MESSAGES);
+	CU_ASSERT_EQUAL(r.order_errors, 0);
+	CU_ASSERT_TRUE(plain > MESSAGES / 2 && plain < MESSAGES);
+	t_node_stop(&node);
+}
+
 static void test_lane_hold_across_lanes(void)
 {
 	struct t_peer *p;
@@ -421,6 +467,7 @@ static const struct t_case cases[] = {
 	T(test_lane_answers_requests_and_takes_sends, "S-DIR-4", "S-DIR-6"),
 	T(test_lane_error_kinds, "S-DIR-10"),
 	T(test_lane_order_survives_loss, "S-TURN-2", "S-GATE-2", "S-TURN-3"),
+	T(test_lane_order_of_plain_and_other_messages, "S-TURN-2", "S-TURN-3"),
 	T(test_lane_hold_across_lanes, "S-TURN-4"),
 	T(test_lane_missing_is_asked_for),
 	T(test_lane_messages_up_to_the_limit, "S-MSG-6"),
