@@ -195,7 +195,37 @@ static void test_the_factory_runs_again_for_its_attempt(void)
 	rig_close();
 }
 
+/* Ready in the store, and its admission was not opened before control died: nobody is sent there
+ * until the new control has compared its rows with the dataplane. */
+static void test_no_route_before_the_comparison(void)
+{
+	uint64_t t;
+
+	rig_open();
+	rig.hold_dp = true;
+	rig_goc("r", "room");
+	CU_ASSERT_TRUE(rig_answer(AUTH_FX_PREPARE, "r", RIG_ACCEPT));
+	CU_ASSERT_EQUAL(rig_open_cmds(AUTH_FX_PUBLISH), 1);
+	rig_restart_control();
+	rig.hold_store = true;
+	rig_resume_host();
+	t = rig_ask(AUTH_RESOLVE, "r");
+	for (int i = 0; i < 10; i++)
+		rig_release_store();
+	rig.hold_store = false;
+	rig_release_store();
+	rig_pass(1000);
+	CU_ASSERT_EQUAL(rig_kind(t), -1);
+	CU_ASSERT_TRUE(rig_answer(AUTH_FX_PUBLISH, "r", RIG_ACCEPT));
+	rig_pass(1000);
+	CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && rig_got(t)->r.route == AUTH_ROUTE_READY);
+	rig.hold_dp = false;
+	rig_check_rest();
+	rig_close();
+}
+
 static const struct t_case cases[] = {
+	T(test_no_route_before_the_comparison, "A-FAIL-7"),
 	T(test_resume, "A-FAIL-4", "A-LOC-23", "S-CREATE-7"),
 	T(test_resume_with_waiting_repeat, "A-LOC-14", "S-CREATE-7"),
 	T(test_resume_too_late, "A-LEASE-9"),
