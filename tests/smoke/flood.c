@@ -15,9 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/wire.h"
 
 #define WINDOW	   2048
@@ -31,14 +31,6 @@ struct flood {
 	uint32_t spots, begun, open, created, failed, answers, asked;
 	uint64_t sent, heard, seed, last_ns;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static struct flood *self;
 
@@ -97,7 +89,7 @@ static void on_sent(struct spl_client *client, uint64_t call, const struct spl_c
 		return;
 	}
 	self->sent++;
-	self->last_ns = now_ns();
+	self->last_ns = clock_boot_ns();
 	++*(uint64_t *)ctx;
 }
 
@@ -172,21 +164,21 @@ static void flood(void)
 	drain();
 	if (spl_client_flush(self->client, 30000) < 0)
 		fail("first round", SPL_E_DEADLINE_EXCEEDED);
-	self->last_ns = now_ns();
+	self->last_ns = clock_boot_ns();
 	while (!line_came()) {
 		while (self->open < WINDOW)
 			send_one();
 		(void)spl_client_poll(self->client, 10);
-		if (now_ns() - self->last_ns < BLOCKED_NS)
+		if (clock_boot_ns() - self->last_ns < BLOCKED_NS)
 			continue;
 		if (!told) {
 			printf("blocked sent=%lu\n", self->sent);
 			fflush(stdout);
 			told = true;
 		}
-		if (now_ns() - asked_ns < ASK_NS)
+		if (clock_boot_ns() - asked_ns < ASK_NS)
 			continue;
-		asked_ns = now_ns();
+		asked_ns = clock_boot_ns();
 		self->asked++;
 		if (spl_client_find(self->client, "knot", 4, 0, on_found, NULL, NULL) < 0)
 			fail("find", SPL_E_INTERNAL_FAILURE);

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "common/clock.h"
 #include "common/wire.h"
 #include "examples/room.h"
 
@@ -42,14 +42,6 @@ struct talk {
 	bool is_open;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static uint32_t draw(struct load *l, uint32_t n)
 {
 	uint64_t z = (l->seed += 0x9e3779b97f4a7c15ULL);
@@ -64,7 +56,7 @@ static struct talk *begin_talk(struct load *l, uint32_t room)
 	struct talk *t = l->free;
 
 	l->free = t->next;
-	*t = (struct talk){.l = l, .room = room, .began_ns = now_ns(), .is_open = true};
+	*t = (struct talk){.l = l, .room = room, .began_ns = clock_boot_ns(), .is_open = true};
 	l->count->open++;
 	return t;
 }
@@ -169,7 +161,7 @@ static void on_reply(struct spl_client *client, uint64_t call, const struct spl_
 		   wire_load_u64((const uint8_t *)r->payload + 8) != t->sequence) {
 		l->count->wrong++;
 	} else {
-		load_latency(l->count, now_ns() - t->began_ns);
+		load_latency(l->count, clock_boot_ns() - t->began_ns);
 		l->count->replies++;
 		accepted(t);
 		if (t->sequence < l->replied[t->room])
@@ -263,7 +255,7 @@ static void on_roll(struct spl_client *client, uint64_t call, const struct spl_c
 		h[of] = heard_of(l, r->payload, n, of);
 		lost += missing(l, t->room, &h[of], of);
 	}
-	if (lost && now_ns() < l->rolls_until_ns) { /* on its way, perhaps: ask again */
+	if (lost && clock_boot_ns() < l->rolls_until_ns) { /* on its way, perhaps: ask again */
 		roll(l, t->room);
 		return;
 	}
@@ -396,7 +388,7 @@ int load_client(struct load_shared *s, uint32_t me)
 		l->count->failed++;
 	}
 	meet(l, LOAD_DRAINED);
-	l->rolls_until_ns = now_ns() + ROLL_NS;
+	l->rolls_until_ns = clock_boot_ns() + ROLL_NS;
 	if (!s->o.no_roll)
 		for_my_rooms(l, roll);
 	meet(l, LOAD_DONE);

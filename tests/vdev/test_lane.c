@@ -41,6 +41,28 @@ static uint64_t ask_u64(struct t_peer *p, const char *id, const char *packet, ui
 	return out;
 }
 
+/* Makes "a" hold its turn: it asks one that is not there. Its request. */
+static uint64_t hold(struct t_peer *p)
+{
+	uint64_t asked = t_peer_send(p, SPL_MSG_SPOT_REQUEST, "a", "ask", "nowhere", 7, 0);
+
+	T_UNTIL(node.n_events > 0, t_node_step(&node));
+	return asked;
+}
+
+/* The authority answers, the turn ends, and its reply comes. */
+static void let_go(struct t_peer *p, uint64_t asked)
+{
+	const struct lane_event *e = node.event[0];
+	struct lane_command c = {.verb = LANE_RESOLVED, .error = SPL_E_NOT_FOUND};
+
+	c.correlation = e->correlation;
+	c.lane = e->origin == SPOT_FROM_LANE ? (uint16_t)e->flow : e->lane;
+	t_node_command(&node, &c);
+	t_node_settle(&node);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(t_peer_reply(p, asked));
+}
+
 static struct t_stage_report report(struct t_peer *p, const char *id)
 {
 	uint64_t c = t_peer_send(p, SPL_MSG_SPOT_REQUEST, id, "get", NULL, 0, 0);
@@ -222,25 +244,18 @@ static void test_lane_hold_across_lanes(void)
 /* A Spot asks for one that is not there: the authority is asked, and its answer ends the call. */
 static void test_lane_missing_is_asked_for(void)
 {
-	struct lane_command c = {.verb = LANE_RESOLVED, .error = SPL_E_NOT_FOUND};
 	struct t_peer *p;
 	uint64_t asked;
 
 	start((struct t_node_conf){0});
 	p = t_node_peer(&node);
 	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "a", "t"), SPOT_ACCEPTED);
-	asked = t_peer_send(p, SPL_MSG_SPOT_REQUEST, "a", "ask", "nowhere", 7, 0);
-	T_UNTIL(node.n_events > 0, t_node_step(&node));
+	asked = hold(p);
 	CU_ASSERT_PTR_NULL(t_peer_reply(p, asked));
 	CU_ASSERT_EQUAL(node.event[0]->kind, LANE_EV_MISSING);
 	CU_ASSERT_EQUAL(node.event[0]->id.len, 7);
 	CU_ASSERT_EQUAL(memcmp(node.event[0]->id.b, "nowhere", 7), 0);
-	c.correlation = node.event[0]->correlation;
-	c.lane = node.event[0]->origin == SPOT_FROM_LANE ? (uint16_t)node.event[0]->flow
-							 : node.event[0]->lane;
-	t_node_command(&node, &c);
-	t_node_settle(&node);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(t_peer_reply(p, asked));
+	let_go(p, asked);
 	CU_ASSERT_EQUAL(t_peer_reply(p, asked)->kind, SPL_E_NOT_FOUND);
 	t_node_stop(&node);
 }
@@ -271,7 +286,6 @@ static void test_lane_messages_up_to_the_limit(void)
 
 static void test_lane_full_queue_refuses_and_holds_nobody_back(void)
 {
-	struct lane_command c = {.verb = LANE_RESOLVED, .error = SPL_E_NOT_FOUND};
 	struct t_peer *p;
 	uint64_t v = 1, asked;
 	unsigned refused = 0;
@@ -280,8 +294,7 @@ static void test_lane_full_queue_refuses_and_holds_nobody_back(void)
 	p = t_node_peer(&node);
 	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "a", "t"), SPOT_ACCEPTED);
 	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "b", "t"), SPOT_ACCEPTED);
-	asked = t_peer_send(p, SPL_MSG_SPOT_REQUEST, "a", "ask", "nowhere", 7, 0);
-	T_UNTIL(node.n_events > 0, t_node_step(&node));
+	asked = hold(p);
 	for (int i = 0; i < 40; i++)
 		t_peer_send(p, SPL_MSG_SPOT_REQUEST, "a", "add", &v, sizeof(v), 0);
 	for (int i = 0; i < 64; i++)
@@ -290,12 +303,7 @@ static void test_lane_full_queue_refuses_and_holds_nobody_back(void)
 		refused += p->reply[i].kind == SPL_E_UNAVAILABLE; /* another runtime's: S-ERR-3 */
 	CU_ASSERT_EQUAL(refused, 40 - 15);
 	CU_ASSERT_EQUAL(ask_u64(p, "b", "add", 2), 2);
-	c.correlation = node.event[0]->correlation;
-	c.lane = node.event[0]->origin == SPOT_FROM_LANE ? (uint16_t)node.event[0]->flow
-							 : node.event[0]->lane;
-	t_node_command(&node, &c);
-	t_node_settle(&node);
-	CU_ASSERT_PTR_NOT_NULL(t_peer_reply(p, asked));
+	let_go(p, asked);
 	CU_ASSERT_EQUAL(ask_u64(p, "a", "add", 1), 16);
 	CU_ASSERT_EQUAL(t_node_fails(&node, SPL_FAIL_QUEUE_FULL), 25);
 	t_node_stop(&node);
@@ -368,15 +376,13 @@ static void test_lane_bad_packets_have_their_reason(void)
 
 static void test_lane_low_pool_copies_out(void)
 {
-	struct lane_command c = {.verb = LANE_RESOLVED, .error = SPL_E_NOT_FOUND};
 	struct t_peer *p;
 	uint64_t asked, k;
 
 	start((struct t_node_conf){.mbufs = 2048, .pool_low = 100000});
 	p = t_node_peer(&node);
 	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "a", "t"), SPOT_ACCEPTED);
-	asked = t_peer_send(p, SPL_MSG_SPOT_REQUEST, "a", "ask", "nowhere", 7, 0);
-	T_UNTIL(node.n_events > 0, t_node_step(&node));
+	asked = hold(p);
 	for (k = 1; k <= 3000; k++) {
 		t_peer_send(p, SPL_MSG_SPOT_SEND, "a", "seq", &k, sizeof(k), 0);
 		t_node_step(&node);
@@ -384,12 +390,7 @@ static void test_lane_low_pool_copies_out(void)
 	for (int i = 0; i < 200; i++)
 		t_node_step(&node);
 	CU_ASSERT(t_node_counter(&node, SPL_C_LINK_COPIED_OUT) > 1000);
-	c.correlation = node.event[0]->correlation;
-	c.lane = node.event[0]->origin == SPOT_FROM_LANE ? (uint16_t)node.event[0]->flow
-							 : node.event[0]->lane;
-	t_node_command(&node, &c);
-	t_node_settle(&node);
-	CU_ASSERT_PTR_NOT_NULL(t_peer_reply(p, asked));
+	let_go(p, asked);
 	CU_ASSERT_EQUAL(report(p, "a").order_errors, 0);
 	CU_ASSERT_EQUAL(report(p, "a").last, 3000);
 	t_node_stop(&node);
@@ -400,7 +401,6 @@ static void test_lane_low_pool_copies_out(void)
  */
 static void test_lane_without_records_still_serves_control(void)
 {
-	struct lane_command c = {.verb = LANE_RESOLVED, .error = SPL_E_NOT_FOUND};
 	struct spl_key key = spl_spot_key("a", 1);
 	struct t_peer *p;
 	uint64_t asked, k;
@@ -410,8 +410,7 @@ static void test_lane_without_records_still_serves_control(void)
 	p = t_node_peer(&node);
 	lane = spl_key_lane(&key, node.sh.lanes);
 	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "a", "t"), SPOT_ACCEPTED);
-	asked = t_peer_send(p, SPL_MSG_SPOT_REQUEST, "a", "ask", "nowhere", 7, 0);
-	T_UNTIL(node.n_events > 0, t_node_step(&node));
+	asked = hold(p);
 	for (k = 1; k <= 600; k++)
 		t_peer_send(p, SPL_MSG_SPOT_SEND, "a", "seq", &k, sizeof(k), 0);
 	for (int i = 0; i < 50; i++)
@@ -423,12 +422,7 @@ static void test_lane_without_records_still_serves_control(void)
 	CU_ASSERT_EQUAL_FATAL(node.n_events, 2);
 	CU_ASSERT_EQUAL(node.event[1]->kind, LANE_EV_MESH);
 	CU_ASSERT_EQUAL(node.event[1]->correlation, 4242);
-	c.correlation = node.event[0]->correlation;
-	c.lane = node.event[0]->origin == SPOT_FROM_LANE ? (uint16_t)node.event[0]->flow
-							 : node.event[0]->lane;
-	t_node_command(&node, &c);
-	t_node_settle(&node);
-	CU_ASSERT_PTR_NOT_NULL(t_peer_reply(p, asked));
+	let_go(p, asked);
 	CU_ASSERT_EQUAL(report(p, "a").last, 600);
 	CU_ASSERT_EQUAL(report(p, "a").order_errors, 0);
 	t_node_stop(&node);
@@ -438,7 +432,6 @@ static void test_lane_without_records_still_serves_control(void)
  */
 static void test_lane_peer_may_go_while_its_messages_wait(void)
 {
-	struct lane_command c = {.verb = LANE_RESOLVED, .error = SPL_E_NOT_FOUND};
 	struct t_peer *stays, *goes;
 	uint64_t asked, k;
 
@@ -446,20 +439,14 @@ static void test_lane_peer_may_go_while_its_messages_wait(void)
 	stays = t_node_peer(&node);
 	goes = t_node_peer(&node);
 	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "a", "t"), SPOT_ACCEPTED);
-	asked = t_peer_send(stays, SPL_MSG_SPOT_REQUEST, "a", "ask", "nowhere", 7, 0);
-	T_UNTIL(node.n_events > 0, t_node_step(&node));
+	asked = hold(stays);
 	for (k = 1; k <= 600; k++)
 		t_peer_send(goes, SPL_MSG_SPOT_SEND, "a", "add", &k, sizeof(k), 0);
 	for (int i = 0; i < 50; i++)
 		t_node_step(&node);
 	t_node_peer_gone(&node);
 	CU_ASSERT(t_node_fails(&node, SPL_FAIL_NO_RECORD) > 0);
-	c.correlation = node.event[0]->correlation;
-	c.lane = node.event[0]->origin == SPOT_FROM_LANE ? (uint16_t)node.event[0]->flow
-							 : node.event[0]->lane;
-	t_node_command(&node, &c);
-	t_node_settle(&node);
-	CU_ASSERT_PTR_NOT_NULL(t_peer_reply(stays, asked));
+	let_go(stays, asked);
 	t_node_stop(&node);
 }
 

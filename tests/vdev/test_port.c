@@ -3,52 +3,16 @@
  * After every test the buffers are back at the base line. */
 #include "dataplane/port/port.h"
 #include "dataplane/port/rx.h"
-#include "tests/lib/t_eal.h"
 #include "tests/lib/t_main.h"
-#include "tests/lib/t_port.h"
+#include "tests/vdev/two_ports.h"
 
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 
-#define LANES 3u
-#define USERS (LANES + 1)
-
-static struct rte_mempool *pool, *tiny;
-static struct t_port dev[2]; /* one transmit queue, and one for each user */
-static struct port port[2];
 static char err[PORT_ERR_BYTES];
 static uint8_t buf[T_FRAME_MAX];
-
-static int setup(void)
-{
-	if (t_eal_start(LANES))
-		return -1;
-	pool = t_pool("pool", 4095, 64);
-	tiny = t_pool("tiny", 31, 64);
-	t_port_make(&dev[0], "narrow", 1, pool);
-	t_port_make(&dev[1], "wide", USERS, pool);
-	t_port_up(&dev[0], "narrow", &port[0], LANES);
-	t_port_up(&dev[1], "wide", &port[1], LANES);
-	return 0;
-}
-
-static int teardown(void)
-{
-	unsigned used;
-
-	t_port_down(&dev[0], &port[0]);
-	t_port_down(&dev[1], &port[1]);
-	used = t_pool_used(pool) + t_pool_used(tiny);
-	return used ? -1 : t_eal_stop();
-}
-
-static void base_line(void)
-{
-	CU_ASSERT_EQUAL(t_pool_used(pool), 0);
-	CU_ASSERT_EQUAL(t_pool_used(tiny), 0);
-}
 
 static void test_opened_as_planned(void)
 {
@@ -108,7 +72,7 @@ static void test_receive_in_segments(void)
 		CU_ASSERT_EQUAL(memcmp(v[0].data, buf, len), 0);
 		rte_pktmbuf_free(m[0]);
 	}
-	base_line();
+	two_ports_base_line();
 }
 
 static void test_receive_without_a_buffer(void)
@@ -131,7 +95,7 @@ static void test_receive_without_a_buffer(void)
 	CU_ASSERT_EQUAL(v[1].kind, FRAME_DATA); /* its neighbour in the burst is served */
 	rte_pktmbuf_free_bulk(m, 2);
 	rte_pktmbuf_free_bulk(held, n);
-	base_line();
+	two_ports_base_line();
 }
 
 static void test_receive_more_than_a_buffer_holds(void)
@@ -145,7 +109,7 @@ static void test_receive_more_than_a_buffer_holds(void)
 	CU_ASSERT_EQUAL(v[0].kind, FRAME_DROP);
 	CU_ASSERT_EQUAL(v[0].reason, SPL_DROP_OVERSIZE);
 	rte_pktmbuf_free(m[0]);
-	base_line();
+	two_ports_base_line();
 }
 
 /* Each flag of a device becomes the right hint, also through linearising. */
@@ -182,7 +146,7 @@ static void test_receive_flags(void)
 		CU_ASSERT_EQUAL(m->port, 5);
 		rte_pktmbuf_free(m);
 	}
-	base_line();
+	two_ports_base_line();
 }
 
 /* Closing and opening again: the device serves as before; a bad wish leaves nothing behind. */
@@ -219,7 +183,8 @@ static const struct t_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	const struct t_suite suites[] = {T_SUITE("port", setup, teardown, cases)};
+	const struct t_suite suites[] = {
+		T_SUITE("port", two_ports_setup, two_ports_teardown, cases)};
 
 	return t_main(argc, argv, suites, T_COUNT(suites));
 }

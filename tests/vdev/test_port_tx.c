@@ -4,52 +4,16 @@
 #include "dataplane/frame/build.h"
 #include "dataplane/port/port.h"
 #include "dataplane/port/tx.h"
-#include "tests/lib/t_eal.h"
 #include "tests/lib/t_failalloc.h"
 #include "tests/lib/t_main.h"
-#include "tests/lib/t_port.h"
+#include "tests/vdev/two_ports.h"
 
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 
-#define LANES 3u
-#define USERS (LANES + 1)
-
-static struct rte_mempool *pool, *tiny;
-static struct t_port dev[2]; /* one transmit queue, and one for each user */
-static struct port port[2];
 static uint8_t buf[T_FRAME_MAX], out[T_FRAME_MAX];
-
-static int setup(void)
-{
-	if (t_eal_start(LANES))
-		return -1;
-	pool = t_pool("pool", 4095, 64);
-	tiny = t_pool("tiny", 31, 64);
-	t_port_make(&dev[0], "narrow", 1, pool);
-	t_port_make(&dev[1], "wide", USERS, pool);
-	t_port_up(&dev[0], "narrow", &port[0], LANES);
-	t_port_up(&dev[1], "wide", &port[1], LANES);
-	return 0;
-}
-
-static int teardown(void)
-{
-	unsigned used;
-
-	t_port_down(&dev[0], &port[0]);
-	t_port_down(&dev[1], &port[1]);
-	used = t_pool_used(pool) + t_pool_used(tiny);
-	return used ? -1 : t_eal_stop();
-}
-
-static void base_line(void)
-{
-	CU_ASSERT_EQUAL(t_pool_used(pool), 0);
-	CU_ASSERT_EQUAL(t_pool_used(tiny), 0);
-}
 
 /* An outgoing datagram: headers in one buffer, the payload in others of at most seg bytes. */
 static struct rte_mbuf *datagram(const struct frame_local *l, unsigned payload, unsigned seg)
@@ -142,7 +106,7 @@ static void test_send_with_each_combination(void)
 	}
 	port[0].plan = before;
 	tx_net_destroy(net);
-	base_line();
+	two_ports_base_line();
 }
 
 /* A payload that others still read is neither written nor freed under them. */
@@ -162,7 +126,7 @@ static void test_send_shared_payload(void)
 	CU_ASSERT_EQUAL(rte_mbuf_refcnt_read(shared), 1);
 	rte_pktmbuf_free(shared);
 	tx_net_destroy(net);
-	base_line();
+	two_ports_base_line();
 }
 
 static uint64_t accounted(const struct tx *t)
@@ -199,7 +163,7 @@ static void test_full_port(void)
 	CU_ASSERT_EQUAL(t.counts.dropped_full, 501);
 	CU_ASSERT_EQUAL(drain(0), T_PORT_RING - 1);
 	tx_net_destroy(net);
-	base_line();
+	two_ports_base_line();
 }
 
 static void test_down_port(void)
@@ -221,7 +185,7 @@ static void test_down_port(void)
 	CU_ASSERT_TRUE(port_link_poll(&port[0]));
 	CU_ASSERT_EQUAL(drain(0) + drain(1), 1);
 	tx_net_destroy(net);
-	base_line();
+	two_ports_base_line();
 }
 
 static void test_too_long_to_send(void)
@@ -237,7 +201,7 @@ static void test_too_long_to_send(void)
 	CU_ASSERT_EQUAL(t.counts.dropped_size, 1);
 	CU_ASSERT_EQUAL(drain(0), 1);
 	tx_net_destroy(net);
-	base_line();
+	two_ports_base_line();
 }
 
 static void test_no_buffer_to_linearise(void)
@@ -261,7 +225,7 @@ static void test_no_buffer_to_linearise(void)
 	rte_pktmbuf_free_bulk(held, n);
 	port[0].plan = before;
 	tx_net_destroy(net);
-	base_line();
+	two_ports_base_line();
 }
 
 static unsigned woken[USERS];
@@ -307,7 +271,7 @@ static void test_users_share_a_queue(void)
 	CU_ASSERT_EQUAL(t[0].counts.sent, 100 * USERS);
 	CU_ASSERT_EQUAL(t[3].counts.hopped, 100);
 	tx_net_destroy(net);
-	base_line();
+	two_ports_base_line();
 }
 
 static void test_users_with_their_own_queues(void)
@@ -323,7 +287,7 @@ static void test_users_with_their_own_queues(void)
 		CU_ASSERT_EQUAL(t_port_pull(&dev[1], u, out), FRAME_HDR_BYTES + u);
 	}
 	tx_net_destroy(net);
-	base_line();
+	two_ports_base_line();
 }
 
 static void test_no_memory_for_the_net(void)
@@ -356,7 +320,7 @@ static void test_full_ring_between_users(void)
 	CU_ASSERT_EQUAL(t.counts.dropped_full, 101);
 	CU_ASSERT_EQUAL(t_pool_used(pool), TX_RING - 1);
 	tx_net_destroy(net);
-	base_line();
+	two_ports_base_line();
 }
 
 static void test_fini_frees_what_waits(void)
@@ -371,7 +335,7 @@ static void test_fini_frees_what_waits(void)
 	CU_ASSERT_EQUAL(t.counts.dropped_full, 5);
 	tx_net_destroy(net);
 	tx_net_destroy(NULL);
-	base_line();
+	two_ports_base_line();
 }
 
 /* D19: half the pool, then nothing, then half the pool again. */
@@ -387,7 +351,7 @@ static void test_reclaim_when_idle(void)
 		tx_flush(&t);
 		tx_reclaim(&t);
 		CU_ASSERT_EQUAL(drain(0), T_PORT_RING - 1);
-		base_line();
+		two_ports_base_line();
 	}
 	tx_net_destroy(net);
 }
@@ -414,7 +378,7 @@ static void test_stats(void)
 	CU_ASSERT_EQUAL(after[SPL_P_LINK_UP], 1);
 	CU_ASSERT_EQUAL(drain(0), 7);
 	tx_net_destroy(net);
-	base_line();
+	two_ports_base_line();
 }
 
 static const struct t_case cases[] = {
@@ -435,7 +399,8 @@ static const struct t_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	const struct t_suite suites[] = {T_SUITE("port_tx", setup, teardown, cases)};
+	const struct t_suite suites[] = {
+		T_SUITE("port_tx", two_ports_setup, two_ports_teardown, cases)};
 
 	return t_main(argc, argv, suites, T_COUNT(suites));
 }
