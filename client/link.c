@@ -160,15 +160,13 @@ static void end_flows(struct link *l)
 
 	for (unsigned i = 0; i < SPL_LANES_MAX; i++) {
 		struct link_flow *f = &l->lane[i];
-		void *mem = f->flow;
 
 		if (!f->flow)
 			continue;
 		flow_stats_get(f->flow, &s);
 		add_stats(&l->past, &s);
-		flow_fini(f->flow);
+		free(flow_fini(f->flow));
 		f->flow = NULL;
-		free(mem);
 	}
 }
 

@@ -11,6 +11,10 @@
 
 #include <errno.h>
 
+#define LINE_BYTES 64u
+#define PAGE_LINES 64u
+#define FLOW_LINES (sizeof(struct flow) / LINE_BYTES | 1) /* odd: every line has its turn */
+
 void flow_params_default(struct flow_params *p)
 {
 	*p = (struct flow_params){
@@ -66,9 +70,17 @@ static size_t class_bytes(const struct flow_params *p, const struct flow_class_p
 	       2 * p->window_packets * sizeof(struct flow_sent);
 }
 
+/* Where in its memory a flow begins. Allocators put blocks of this size at one and the same place
+ * of a page each, so that the lines every packet touches would be, for all flows of a lane, those
+ * of a few sets of its first cache. */
+static size_t first_byte(const struct flow_params *p)
+{
+	return (wire_id_slot(p->rx_id) * FLOW_LINES + p->peer_lane) % PAGE_LINES * LINE_BYTES;
+}
+
 size_t flow_bytes(const struct flow_params *p)
 {
-	size_t n = sizeof(struct flow);
+	size_t n = sizeof(struct flow) + (PAGE_LINES - 1) * LINE_BYTES;
 
 	if (!is_legal(p))
 		return 0;
@@ -136,8 +148,8 @@ struct flow *flow_init(void *mem, const struct flow_params *p, const struct flow
 		       void *host)
 {
 	size_t bytes = flow_bytes(p);
-	struct flow *f = mem;
-	uint8_t *at = (uint8_t *)mem + sizeof(*f);
+	struct flow *f;
+	uint8_t *at;
 
 	if (bytes == 0) {
 		errno = EINVAL;
@@ -148,6 +160,9 @@ struct flow *flow_init(void *mem, const struct flow_params *p, const struct flow
 		return NULL;
 	}
 	memset(mem, 0, bytes);
+	f = (struct flow *)(void *)((uint8_t *)mem + first_byte(p));
+	f->mem = mem;
+	at = (uint8_t *)(f + 1);
 	for (int c = 0; c < WIRE_CLASSES; c++) {
 		const struct flow_class_params *cp = &p->cls[c];
 
@@ -201,10 +216,10 @@ static uint64_t drop_held(struct flow *f, struct flow_in *r)
 	return charge;
 }
 
-void flow_fini(struct flow *f)
+void *flow_fini(struct flow *f)
 {
 	if (!f)
-		return;
+		return NULL;
 	for (int c = 0; c < WIRE_CLASSES; c++) {
 		struct flow_in *r = &f->in[c];
 		struct flow_away *t = &f->away[c];
@@ -219,6 +234,7 @@ void flow_fini(struct flow *f)
 				f->env->sent(f->host, o->handle, false);
 		}
 	}
+	return f->mem;
 }
 
 int flow_send(struct flow *f, enum wire_class cls, const void *data, uint32_t len, void *handle)

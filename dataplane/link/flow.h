@@ -123,8 +123,8 @@ struct flow *flow_init(void *mem, const struct flow_params *p, const struct flow
 
 /* Ends the flow: gives back every buffer, memory and message (env->sent with acked false) and all
  * credit but that of messages delivered and not consumed, which the host gives back itself as it
- * consumes them. The memory at `f` is the caller's again. NULL is allowed. */
-void flow_fini(struct flow *f);
+ * consumes them. Returns the memory given to flow_init(), the caller's again; NULL for NULL. */
+void *flow_fini(struct flow *f);
 
 /* Takes in a packet: `pkt` is the UDP payload of `len` bytes inside buffer `buf`. Messages that
  * became deliverable are appended to `sink`, in order within their class; those that do not fit

@@ -157,6 +157,7 @@ struct flow {
 	uint64_t srtt, rttvar, rtt_min, rtt_latest;
 	bool has_rtt;
 	struct flow_stats stats;
+	void *mem; /* as given to flow_init(); the flow begins somewhere in its first page */
 } __attribute__((aligned(64)));
 
 /* Forgets the oldest records that own no bytes any more. */

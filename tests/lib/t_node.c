@@ -521,8 +521,7 @@ static void peer_end(struct t_node *n, struct t_peer *p)
 		struct lane_command c = {
 			.verb = LANE_PEER_DOWN, .lane = (uint16_t)i, .slot = p->slot};
 
-		flow_fini(p->flow[i]);
-		free(p->flow[i]);
+		free(flow_fini(p->flow[i]));
 		p->flow[i] = NULL;
 		c.owner = NULL;
 		{

@@ -104,10 +104,7 @@ void fake_node_start(struct fake *f)
 static void end_flows(struct fake *f)
 {
 	for (uint32_t i = 0; i < FAKE_LANES; i++) {
-		void *mem = f->flow[i];
-
-		flow_fini(f->flow[i]);
-		free(mem);
+		free(flow_fini(f->flow[i]));
 		f->flow[i] = NULL;
 		f->kept_charge[i] = 0;
 	}

@@ -429,6 +429,36 @@ static void test_flow_parameters(void)
 	CU_ASSERT_EQUAL(flow_bytes(&p), 0);
 }
 
+/* Flows of many peers, whose memory begins at the same place of a page each, do not share lines. */
+static void test_flow_places(void)
+{
+	enum { PAGE = 4096, LINE = 64 };
+	bool seen[PAGE / LINE] = {false};
+	struct flow_params p;
+	struct one o;
+
+	one_start(&o, NULL, POOL);
+	one_params(&p);
+	p.cls[WIRE_APP].credit_min = p.cls[WIRE_INFRA].credit_min = wire_charge(0);
+	for (uint64_t slot = 0; slot < PAGE / LINE; slot++) {
+		void *mem = aligned_alloc(PAGE, (flow_bytes(&p) + PAGE - 1) / PAGE * PAGE);
+		struct flow *f;
+		size_t line;
+
+		p.rx_id = 0x5a5a0000 | slot;
+		f = one_second(&o, mem, &p);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+		line = (size_t)((uint8_t *)f - (uint8_t *)mem) / LINE;
+		CU_ASSERT_FATAL(line < PAGE / LINE);
+		CU_ASSERT_FALSE(seen[line]);
+		seen[line] = true;
+		CU_ASSERT_PTR_EQUAL(flow_fini(f), mem);
+		free(mem);
+	}
+	CU_ASSERT_PTR_NULL(flow_fini(NULL));
+	one_stop(&o);
+}
+
 static const struct t_case cases[] = {
 	T(test_tx_header_and_sharing),
 	T(test_tx_acknowledges_in_batches),
@@ -443,6 +473,7 @@ static const struct t_case cases[] = {
 	T(test_tx_ack_of_unsent),
 	T(test_tx_numbers_run_out),
 	T(test_flow_parameters),
+	T(test_flow_places),
 };
 
 int main(int argc, char **argv)
