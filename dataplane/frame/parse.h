@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lane file: from the bytes of a frame to "payload for lane j" or a named drop.
  *
- * Pure. Called on a lane for each received burst; also by tests and the fuzzer. Two functions with
- * one meaning: frame_classify() walks every check in order and names the first that fails;
+ * Pure. Called on a lane for each received burst; also by tests and the fuzzer. Three functions
+ * with one meaning: frame_classify() walks every check in order and names the first that fails;
  * frame_parse() below takes the one shape nearly all frames have (untagged, unicast to us, IPv4
  * without options, whole, UDP) with its checks joined into one branch, and calls frame_classify()
- * for the rest. A test and the fuzzer hold the two against each other.
+ * for the rest; frame_expected() only says whether a frame is of that shape and for the lane that
+ * asks. A test and the fuzzer hold them against each other.
  *
  * No function reads a byte at or beyond data + len. Steering: UDP destination base + j is
  * the application class of lane j, base + 128 + j its infrastructure class, base + 256 the agent.
@@ -64,10 +65,9 @@ static inline bool frame_sums_ok(const struct frame_view *v, uint16_t udp_len)
 
 /* Non-zero unless the frame is whole, unicast to us, IPv4 without options, UDP, with lengths that
  * agree. Bit operations only: nearly always zero, and no branch to guess. Wants FRAME_HDR_BYTES. */
-static inline uint64_t frame_fast_bad(const struct frame_local *l, const struct frame_view *v,
+static inline uint64_t frame_fast_bad(const struct frame_local *l, const uint8_t *d, uint32_t len,
 				      uint32_t udp_len)
 {
-	const uint8_t *d = v->data;
 	uint64_t mac, type, udp;
 	uint32_t dst, total;
 
@@ -80,7 +80,22 @@ static inline uint64_t frame_fast_bad(const struct frame_local *l, const struct 
 	       ((type ^ FRAME_FAST_TYPE) & FRAME_FAST_TYPE_MASK) |
 	       ((udp ^ FRAME_FAST_UDP) & FRAME_FAST_UDP_MASK) | (dst ^ l->ip_net) |
 	       ((total - udp_len) ^ FRAME_IP_BYTES) | (udp_len < FRAME_UDP_BYTES) |
-	       (total > l->mtu) | (total > v->len - FRAME_ETH_BYTES);
+	       (total > l->mtu) | (total > len - FRAME_ETH_BYTES);
+}
+
+/* Payload bytes of a frame that frame_parse() would call FRAME_DATA for the application class of
+ * the lane whose UDP port is `port`, if its checksums are good and its source address is that of a
+ * host of our network (frame_host_ok()): the caller makes sure of both. The payload is behind
+ * FRAME_HDR_BYTES. 0: it may be anything else. Wants FRAME_HDR_BYTES. */
+static inline uint32_t frame_expected(const struct frame_local *l, const uint8_t *d, uint32_t len,
+				      uint16_t port)
+{
+	uint32_t ports = frame_be32(d + FRAME_HDR_BYTES - 8);
+	uint32_t udp_len = frame_be32(d + FRAME_HDR_BYTES - 4) >> 16;
+	uint64_t bad = frame_fast_bad(l, d, len, udp_len) | (ports < 0x10000) |
+		       ((uint16_t)ports ^ port) | (len > FRAME_LEN_MAX);
+
+	return bad ? 0 : udp_len - FRAME_UDP_BYTES;
 }
 
 static inline void frame_parse(const struct frame_local *l, struct frame_view *v)
@@ -95,7 +110,7 @@ static inline void frame_parse(const struct frame_local *l, struct frame_view *v
 	udp_len = frame_be32(v->data + FRAME_HDR_BYTES - 4) >> 16;
 	v->src_ip = frame_be32(v->data + 26);
 	v->src_port = (uint16_t)(ports >> 16);
-	if (__builtin_expect((frame_fast_bad(l, v, udp_len) | (ports < 0x10000) |
+	if (__builtin_expect((frame_fast_bad(l, v->data, v->len, udp_len) | (ports < 0x10000) |
 			      !frame_host_ok(l, v->src_ip)) ||
 				     !frame_sums_ok(v, (uint16_t)udp_len),
 			     0)) {

@@ -80,15 +80,6 @@ struct frame_view {
 	uint16_t payload_len; /* out: bytes there, Ethernet padding trimmed */
 };
 
-/* Kind, lane and class of a FRAME_DATA view in one word, to be compared with another's. */
-static inline uint32_t frame_what(const struct frame_view *v)
-{
-	uint32_t w;
-
-	memcpy(&w, &v->kind, sizeof(w)); /* kind, lane, class and one more */
-	return w & htole32(0x00ffffffu);
-}
-
 static inline const uint8_t *frame_payload(const struct frame_view *v)
 {
 	return v->data + v->payload_off;

@@ -78,6 +78,7 @@ struct lane_flow {
 	struct lane_flow *dirty_next;
 	uint64_t timer;	   /* next, ns */
 	uint32_t consumed; /* credit of finished messages, given back when it is sent for */
+	uint16_t port;	   /* index: where its peer is */
 	bool is_dirty, is_undrained;
 	bool is_urgent; /* something waits to be sent, not only acknowledgements */
 
@@ -87,7 +88,6 @@ struct lane_flow {
 	uint64_t late_bytes;
 	uint32_t active;   /* place in lane.active */
 	uint32_t next_hop; /* whose MAC the path has */
-	uint16_t port;	   /* index */
 	struct flow_params params;
 	struct build_path path[WIRE_CLASSES];
 };
@@ -157,7 +157,6 @@ struct lane {
 	struct flow_msg input[LANE_MESSAGES];
 	struct lane_flow *input_flow[LANE_MESSAGES];
 	bool input_alone[LANE_MESSAGES]; /* the message has its buffer for itself */
-	struct frame_view view[LANE_BURST];
 	struct lane_event event[LANE_EVENTS];
 };
 

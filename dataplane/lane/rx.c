@@ -82,12 +82,22 @@ static inline struct lane_flow *flow_of(const struct lane_peer *peers, unsigned 
 	return &peer->flows[peer_lane];
 }
 
-/* Frames of one plain message each, the next of their flows: takes them from `i` on until one is
- * another or there is no record; returns where that is. `data` is what kind, lane and class of
- * their views must be. */
-static inline unsigned take_plain(struct lane *l, struct rte_mbuf *const *m, unsigned i, unsigned n,
-				  uint32_t data)
+/* One segment, whose checksums the port found good or knows to be. */
+static inline bool mbuf_is_sound(const struct rte_mbuf *m)
 {
+	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+
+	return m->nb_segs == 1 && (m->ol_flags & good) == good; /* NONE has this bit too */
+}
+
+/* Frames of one plain message each, the next of their flows, on the port where their peers are, so
+ * that the addresses of these were looked at before: takes them from `i` on until one is another or
+ * there is no record; returns where that is. */
+static inline unsigned take_plain(struct lane *l, const struct port *p, struct rte_mbuf *const *m,
+				  unsigned i, unsigned n)
+{
+	const uint16_t port = (uint16_t)(p - l->sh->ports);
+	const uint16_t udp = (uint16_t)(p->local.udp_base + l->index);
 	const unsigned peers_max = l->sh->associations;
 	const struct lane_peer *peers = l->peer;
 	const uint64_t now_ns = l->now_ns;
@@ -96,18 +106,22 @@ static inline unsigned take_plain(struct lane *l, struct rte_mbuf *const *m, uns
 	if (l->n_input) /* what came before it is admitted first */
 		return i;
 	for (; i < n && at < end; i++, at++) {
-		const struct frame_view *v = &l->view[i];
-		const uint8_t *p = frame_payload(v);
+		const uint8_t *d = rte_pktmbuf_mtod(m[i], const uint8_t *);
 		struct spot_rec *r = l->plain[at];
 		struct lane_flow *f;
+		uint32_t len;
 
-		if (frame_what(v) != data || v->payload_len < FLOW_ONE_HDR)
+		if (!mbuf_is_sound(m[i]) || m[i]->pkt_len < FRAME_HDR_BYTES + FLOW_ONE_HDR)
 			break;
-		f = flow_of(peers, peers_max, p, v->src_ip);
-		if (!f || !f->flow || !flow_one(f->flow, p, v->payload_len) ||
-		    !plain_record(l, f, p + FLOW_ONE_HDR, v->payload_len - FLOW_ONE_HDR, r))
+		len = frame_expected(&p->local, d, m[i]->pkt_len, udp);
+		if (len < FLOW_ONE_HDR)
 			break;
-		r->charge = flow_one_take(f->flow, v->payload_len, now_ns);
+		f = flow_of(peers, peers_max, d + FRAME_HDR_BYTES, frame_be32(d + 26));
+		d += FRAME_HDR_BYTES;
+		if (!f || f->port != port || !f->flow || !flow_one(f->flow, d, len) ||
+		    !plain_record(l, f, d + FLOW_ONE_HDR, len - FLOW_ONE_HDR, r))
+			break;
+		r->charge = flow_one_take(f->flow, len, now_ns);
 		r->buf = lane_buf(m[i], LANE_BUF_ALONE);
 		lane_flow_touch(l, f);
 	}
@@ -115,22 +129,26 @@ static inline unsigned take_plain(struct lane *l, struct rte_mbuf *const *m, uns
 	return i;
 }
 
-/* Why a packet has no flow here; SPL_DROP_LINK_LANE when its header is that of one. */
-static __attribute__((noinline)) unsigned no_flow(const struct lane *l, const struct frame_view *v)
+/* A packet that no open flow takes at once: true when `f` is to be opened for it, else why not. */
+static __attribute__((noinline)) bool is_first(const struct lane *l, const struct lane_flow *f,
+					       const struct frame_view *v, enum spl_frame_drop *why)
 {
 	const struct lane_peer *peer;
 	struct wire_hdr h;
-	enum spl_frame_drop why;
 
-	if (wire_hdr_get(&h, frame_payload(v), v->payload_len, &why))
-		return why;
-	if (h.kind != SPL_PKT_FLOW)
-		return SPL_DROP_LINK_KIND;
+	if (wire_hdr_get(&h, frame_payload(v), v->payload_len, why))
+		return false;
 	peer = &l->peer[wire_id_slot(h.id)];
-	if (wire_id_slot(h.id) >= l->sh->associations || h.id == 0 || peer->rx_id != h.id ||
-	    peer->ip != v->src_ip)
-		return SPL_DROP_LINK_FLOW;
-	return SPL_DROP_LINK_LANE;
+	if (h.kind != SPL_PKT_FLOW)
+		*why = SPL_DROP_LINK_KIND;
+	else if (wire_id_slot(h.id) >= l->sh->associations || h.id == 0 || peer->rx_id != h.id ||
+		 peer->ip != v->src_ip)
+		*why = SPL_DROP_LINK_FLOW;
+	else if (!f || h.dst_lane != l->index || h.cls != v->cls)
+		*why = SPL_DROP_LINK_LANE;
+	else
+		return true;
+	return false;
 }
 
 /* A packet of a flow of this lane; flow_rx() compares its header with the flow's. */
@@ -140,13 +158,11 @@ static void take_packet(struct lane *l, struct rte_mbuf *m, const struct frame_v
 	struct lane_flow *f = v->payload_len < WIRE_HDR_BYTES
 				      ? NULL
 				      : flow_of(l->peer, l->sh->associations, p, v->src_ip);
-	unsigned why = SPL_DROP_LINK_MEMORY;
+	enum spl_frame_drop why = SPL_DROP_LINK_MEMORY;
+	bool is_open =
+		f && f->flow && wire_flow_id(p) == f->params.rx_id && wire_flow_class(p) == v->cls;
 
-	if (!f || wire_flow_id(p) != f->params.rx_id || wire_flow_class(p) != v->cls)
-		why = no_flow(l, v);
-	else if (!f->flow && no_flow(l, v) != SPL_DROP_LINK_LANE)
-		why = no_flow(l, v); /* nothing is opened for it */
-	else if (lane_flow_open(l, f)) {
+	if (is_open || (is_first(l, f, v, &why) && lane_flow_open(l, f))) {
 		lane_input_packet(l, f, m, v);
 		return;
 	}
@@ -163,11 +179,19 @@ static void sort_frame(struct lane *l, const struct port *p, struct rte_mbuf *m,
 			take_packet(l, m, v);
 			return;
 		}
+		if (!away) {
+			lane_drop(l, SPL_DROP_LINK_LANE);
+			break;
+		}
 		send_away(away, m, p, v->lane);
 		return;
 	case FRAME_AGENT:
 	case FRAME_ARP:
 	case FRAME_ICMP:
+		if (!away) {
+			lane_drop(l, SPL_DROP_LINK_LANE);
+			break;
+		}
 		send_away(away, m, p, l->sh->lanes);
 		return;
 	case FRAME_OTHER:
@@ -181,22 +205,25 @@ static void sort_frame(struct lane *l, const struct port *p, struct rte_mbuf *m,
 	rte_pktmbuf_free(m);
 }
 
-/* The frames of a burst, in their order. */
+/* The frames of a burst, in their order. Without `away` they came from another thread. */
 static void take_burst(struct lane *l, const struct port *p, struct rte_mbuf **m, unsigned n,
 		       struct away *away)
 {
-	const struct frame_view want = {
-		.kind = FRAME_DATA, .lane = (uint8_t)l->index, .cls = FRAME_CLS_APP};
 	unsigned plain = 0;
 
+	for (unsigned i = 0; i < n; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(m[i], const uint8_t *));
 	lane_plain_room(l, n);
 	for (unsigned i = 0; i < n; i++) {
-		unsigned end = take_plain(l, m, i, n, frame_what(&want));
+		unsigned end = take_plain(l, p, m, i, n);
+		struct frame_view v;
 
 		plain += end - i;
 		i = end;
-		if (i < n)
-			sort_frame(l, p, m[i], &l->view[i], away);
+		if (i == n)
+			break;
+		rx_parse(&p->local, &m[i], &v, 1, l->sh->pool);
+		sort_frame(l, p, m[i], &v, away);
 	}
 	lane_use(l, SPL_USE_DATA, plain);
 }
@@ -209,7 +236,6 @@ static unsigned rx_port(struct lane *l, struct port *p)
 
 	if (n == 0)
 		return 0;
-	rx_parse(&p->local, m, l->view, n, l->sh->pool);
 	l->is_flooded |= n == LANE_BURST;
 	take_burst(l, p, m, n, &away);
 	lane_count(l, SPL_C_FRAMES_RX, n - push_away(l, &away));
@@ -235,23 +261,6 @@ static struct port *port_of(struct lane *l, const struct rte_mbuf *m)
 	return NULL;
 }
 
-/* Frames of one port. A frame that is not for this lane was steered wrong. */
-static void rx_hopped(struct lane *l, const struct port *p, struct rte_mbuf **m, unsigned n)
-{
-	struct away away = {.n = 0};
-
-	rx_parse(&p->local, m, l->view, n, l->sh->pool);
-	for (unsigned i = 0; i < n; i++) {
-		struct frame_view *v = &l->view[i];
-
-		if (v->kind == FRAME_DATA && v->lane == l->index)
-			continue;
-		v->kind = FRAME_DROP;
-		v->reason = SPL_DROP_LINK_LANE;
-	}
-	take_burst(l, p, m, n, &away);
-}
-
 void lane_rx_hopped(struct lane *l, struct rte_mbuf **m, unsigned n)
 {
 	if (n == 0)
@@ -263,7 +272,7 @@ void lane_rx_hopped(struct lane *l, struct rte_mbuf **m, unsigned n)
 		for (end = at + 1; end < n && end - at < LANE_BURST && m[end]->port == m[at]->port;)
 			end++;
 		if (p) {
-			rx_hopped(l, p, m + at, end - at);
+			take_burst(l, p, m + at, end - at, NULL);
 			continue;
 		}
 		for (unsigned i = at; i < end; i++) {

@@ -43,14 +43,15 @@ static inline void flow_note_number(struct flow *f, struct flow_in *r, uint64_t 
 static inline bool flow_one(const struct flow *f, const uint8_t *pkt, uint32_t len)
 {
 	const struct flow_in *r = &f->in[WIRE_APP];
-	uint64_t number = wire_load_u64(pkt + 16), record = wire_load_u64(pkt + WIRE_HDR_BYTES);
+	uint64_t number = wire_load_u64(pkt + 16);
 	uint32_t n = len - FLOW_ONE_HDR;
 	uint64_t bad = flow_load_raw(pkt) ^ f->rx_head; /* version, kind, class, lanes */
 
 	bad |= flow_load_raw(pkt + 8) ^ f->rx_id;
 	bad |= number ^ r->next_number;
 	bad |= flow_load_raw(pkt + 24) | flow_load_raw(pkt + 32);
-	bad |= record ^ ((uint64_t)SPL_REC_MESSAGE << 56 | (uint64_t)n << 32 | r->next_seq);
+	bad |= wire_load_u32(pkt + WIRE_HDR_BYTES) ^ ((uint32_t)SPL_REC_MESSAGE << 24 | n);
+	bad |= wire_load_u32(pkt + WIRE_HDR_BYTES + 4) ^ r->next_seq;
 	bad |= r->held;
 	return bad == 0 && n <= f->msg_bytes && number != UINT64_MAX &&
 	       !flow_before64(r->limit, r->charged + wire_charge(n));

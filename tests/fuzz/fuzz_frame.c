@@ -83,6 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	v.rx = data[0] & 0x1f;
 	frame_parse(&local, &v);
 	check_agreement(&local, &v);
+	FUZZ_CHECK(t_frame_expected_agrees(&local, v.data, v.len));
 	answer(&local, &v);
 	free(copy);
 	return 0;

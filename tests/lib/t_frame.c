@@ -2,6 +2,8 @@
 /* Frame builders for tests: see t_frame.h. Owns nothing; any thread. */
 #include "tests/lib/t_frame.h"
 
+#include "dataplane/frame/parse.h"
+
 static void put_mac(uint8_t *p, uint8_t last)
 {
 	memset(p, 0, 6);
@@ -218,4 +220,25 @@ const char *t_frame_check(const uint8_t *p, size_t len)
 	if (ip[9] == 1 && t_csum(ip + 20, total - 20, 0) != 0)
 		return "wrong ICMP checksum";
 	return NULL;
+}
+
+bool t_frame_expected_agrees(const struct frame_local *l, uint8_t *p, size_t len)
+{
+	struct frame_view v = {
+		.data = p, .len = (uint32_t)len, .rx = FRAME_RX_IP_GOOD | FRAME_RX_L4_GOOD};
+	bool ok = true;
+
+	if (len < FRAME_HDR_BYTES)
+		return true;
+	frame_classify(l, &v);
+	for (unsigned lane = 0; lane < l->n_lanes; lane++) {
+		uint32_t n = frame_expected(l, p, v.len, (uint16_t)(l->udp_base + lane));
+		bool is_for_it = v.kind == FRAME_DATA && v.lane == lane && v.cls == FRAME_CLS_APP &&
+				 v.payload_off == FRAME_HDR_BYTES;
+
+		if (v.kind == FRAME_DROP && v.reason == SPL_DROP_IP_SOURCE)
+			continue; /* the caller looks at the source */
+		ok = ok && n == (is_for_it ? v.payload_len : 0);
+	}
+	return ok;
 }

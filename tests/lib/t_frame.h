@@ -61,4 +61,8 @@ uint16_t t_csum(const uint8_t *p, size_t len, uint32_t start);
  * (padding up to 60 bytes allowed). NULL, or what is wrong. */
 const char *t_frame_check(const uint8_t *p, size_t len);
 
+/* Holds frame_expected() against frame_classify() for every lane of `l`, with checksums that a port
+ * has vouched for: false when they disagree about the frame at `p`. */
+bool t_frame_expected_agrees(const struct frame_local *l, uint8_t *p, size_t len);
+
 #endif

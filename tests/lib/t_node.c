@@ -46,6 +46,7 @@ static void make_shared(struct t_node *n, const struct t_node_conf *c)
 	snprintf(name, sizeof(name), "node%u", made++);
 	n->sh.pool = t_pool(name, c->mbufs ? c->mbufs : 8192, sizeof(struct lane_buffer));
 	t_port_make(&n->wire, name, c->lanes + 1, n->sh.pool);
+	n->wire.vouches = true;
 	t_port_up(&n->wire, name, &n->port, c->lanes);
 	n->sh.ports = &n->port;
 	n->sh.n_ports = 1;

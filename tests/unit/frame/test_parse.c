@@ -45,6 +45,7 @@ static struct frame_view parse(const uint8_t *bytes, size_t len, uint8_t rx)
 	frame_parse(&local, &v);
 	frame_classify(&local, &w);
 	CU_ASSERT(same(&v, &w));
+	CU_ASSERT(t_frame_expected_agrees(&local, w.data, len));
 	if (v.kind == FRAME_DROP)
 		hit[v.reason]++;
 	else if (v.kind != FRAME_OTHER)
