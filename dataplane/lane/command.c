@@ -156,20 +156,20 @@ static void call(struct lane *l, struct lane_command *c)
 		memcpy(m->data, c->data, c->bytes);
 	m->target.key = c->key;
 	m->target.id = c->id;
-	r->payload = m->data;
-	r->payload_bytes = c->bytes;
+	r->msg.payload = m->data;
+	r->msg.payload_bytes = c->bytes;
 	r->buf = lane_buf(m, LANE_BUF_MESSAGE);
 	r->packet = c->packet;
 	r->deadline = to_cycles(l, c->deadline);
 	r->flow = c->flow;
 	r->charge = 0;
-	r->metadata = NULL;
-	r->metadata_bytes = 0;
-	r->content = c->content;
+	r->msg.metadata = NULL;
+	r->msg.metadata_bytes = 0;
+	r->msg.content = c->content;
 	r->kind = c->is_request ? SPL_MSG_SPOT_REQUEST : SPL_MSG_SPOT_SEND;
 	r->origin = SPOT_FROM_AGENT;
-	r->correlation = c->correlation;
-	r->source = 0;
+	r->msg.correlation = c->correlation;
+	r->msg.source = 0;
 	r->key = &m->target.key;
 	spot_admit(l->spots, &r, 1, l->now);
 }

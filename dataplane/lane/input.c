@@ -159,20 +159,20 @@ static bool to_record(struct lane *l, const struct flow_msg *msg, struct lane_fl
 		refuse(l, msg, f, &h, SPL_FAIL_UNKNOWN_KIND, SPL_E_PROTOCOL_ERROR);
 		return false;
 	}
-	r->payload = h.payload;
-	r->payload_bytes = h.payload_len;
+	r->msg.payload = h.payload;
+	r->msg.payload_bytes = h.payload_len;
 	r->buf = input_buf(l, msg);
 	r->packet = h.packet;
 	r->deadline = h.budget_us ? l->now + spot_from_us(&l->clock, h.budget_us) : 0;
 	r->flow = f->ref;
 	r->charge = msg->charge;
-	r->metadata = h.meta;
-	r->metadata_bytes = h.meta_len;
-	r->content = h.content;
+	r->msg.metadata = h.meta;
+	r->msg.metadata_bytes = h.meta_len;
+	r->msg.content = h.content;
 	r->kind = h.kind;
 	r->origin = SPOT_FROM_LINK;
-	r->correlation = h.correlation;
-	r->source = f->lifecycle;
+	r->msg.correlation = h.correlation;
+	r->msg.source = f->lifecycle;
 	r->key = (const struct spl_key *)(msg->data + 16);
 	return true;
 }
@@ -335,20 +335,20 @@ void lane_input_message(struct lane *l, struct lane_message *m)
 		lane_release(l, buf, 0, 0, SPOT_FROM_LANE);
 		return;
 	}
-	r->payload = m->data;
-	r->payload_bytes = m->bytes;
+	r->msg.payload = m->data;
+	r->msg.payload_bytes = m->bytes;
 	r->buf = buf;
 	r->packet = m->packet;
 	r->deadline = m->deadline;
 	r->flow = m->lane;
 	r->charge = 0;
-	r->metadata = NULL;
-	r->metadata_bytes = 0;
-	r->content = m->content;
+	r->msg.metadata = NULL;
+	r->msg.metadata_bytes = 0;
+	r->msg.content = m->content;
 	r->kind = m->kind;
 	r->origin = SPOT_FROM_LANE;
-	r->correlation = m->correlation;
-	r->source = m->source;
+	r->msg.correlation = m->correlation;
+	r->msg.source = m->source;
 	r->key = &m->target.key;
 	spot_admit(l->spots, &r, 1, l->now);
 }

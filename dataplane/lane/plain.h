@@ -31,18 +31,18 @@ static inline bool plain_record(const struct lane *l, const struct lane_flow *f,
 	    kind != (correlation ? SPL_MSG_SPOT_REQUEST : SPL_MSG_SPOT_SEND))
 		return false;
 	budget = wire_load_u32(d + WIRE_MSG_BUDGET);
-	r->payload = d + WIRE_MSG_BYTES;
-	r->payload_bytes = len - WIRE_MSG_BYTES;
+	r->msg.payload = d + WIRE_MSG_BYTES;
+	r->msg.payload_bytes = len - WIRE_MSG_BYTES;
 	r->packet = packet;
 	r->deadline = budget ? l->now + spot_from_us(&l->clock, budget) : 0;
 	r->flow = f->ref;
-	r->metadata = NULL;
-	r->metadata_bytes = 0;
-	r->content = (uint16_t)(first >> 32);
+	r->msg.metadata = NULL;
+	r->msg.metadata_bytes = 0;
+	r->msg.content = (uint16_t)(first >> 32);
 	r->kind = kind;
 	r->origin = SPOT_FROM_LINK;
-	r->correlation = correlation;
-	r->source = f->lifecycle;
+	r->msg.correlation = correlation;
+	r->msg.source = f->lifecycle;
 	r->key = (const struct spl_key *)(d + 16);
 	return true;
 }

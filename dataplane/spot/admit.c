@@ -23,7 +23,7 @@ static inline enum spl_message_fail enqueue(struct spot_lane *l, struct spot *s,
 					    enum spl_message_fail why)
 {
 	const struct spot_kind *kind = &l->kinds[s->stage];
-	uint64_t cost = (uint64_t)r->payload_bytes + r->metadata_bytes + SPOT_RECORD_COST;
+	uint64_t cost = (uint64_t)r->msg.payload_bytes + r->msg.metadata_bytes + SPOT_RECORD_COST;
 	uint32_t i = spot_rec_index(l, r);
 
 	if (__builtin_expect(why != SPL_FAIL_COUNT, 0))
@@ -39,9 +39,6 @@ static inline enum spl_message_fail enqueue(struct spot_lane *l, struct spot *s,
 	r->cost = (uint32_t)cost;
 	r->flags = REC_F_WAITS;
 	r->next = 0;
-	r->calls = 0;
-	r->waited = 0;
-	r->calls_count = 0;
 	if (s->app.head)
 		l->recs[s->app.tail].next = i;
 	else
@@ -84,7 +81,7 @@ static bool ask_control(struct spot_lane *l, const struct spot_rec *r, const str
 	if (r->kind != SPL_MSG_SPOT_REQUEST ||
 	    (r->origin != SPOT_FROM_SELF && r->origin != SPOT_FROM_LANE))
 		return false;
-	return l->env.missing(l->env.host, key, r->origin, flow, r->correlation) == 0;
+	return l->env.missing(l->env.host, key, r->origin, flow, r->msg.correlation) == 0;
 }
 
 void spot_refuse(struct spot_lane *l, struct spot_rec *r, const struct spl_key *key,

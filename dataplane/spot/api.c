@@ -120,11 +120,11 @@ static struct spot_rec *own_record(struct spot_lane *l, uint64_t packet, uint16_
 	r->kind = SPL_MSG_SPOT_SEND;
 	r->origin = SPOT_FROM_SELF;
 	r->packet = packet;
-	r->content = content;
-	r->payload = mem;
+	r->msg.content = content;
+	r->msg.payload = mem;
 	r->mem = mem;
-	r->payload_bytes = bytes;
-	r->source = spot_cold_of(l->turn.spot)->object_generation | UINT64_C(1) << 63;
+	r->msg.payload_bytes = bytes;
+	r->msg.source = spot_cold_of(l->turn.spot)->object_generation | UINT64_C(1) << 63;
 	return r;
 }
 
@@ -218,7 +218,7 @@ static int request_own(struct spot_lane *l, struct spot_call *c, const struct sp
 	if (!r)
 		return -ENOBUFS;
 	r->kind = SPL_MSG_SPOT_REQUEST;
-	r->correlation = c->correlation;
+	r->msg.correlation = c->correlation;
 	r->deadline = deadline;
 	spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
 	if (s)

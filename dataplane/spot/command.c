@@ -121,7 +121,7 @@ static void life_push(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 	uint32_t i = spot_rec_index(l, r);
 
 	r->next = 0;
-	r->cost = r->payload_bytes + SPOT_RECORD_COST;
+	r->cost = r->msg.payload_bytes + SPOT_RECORD_COST;
 	if (cold->life_head)
 		l->recs[cold->life_tail].next = i;
 	else
@@ -140,6 +140,7 @@ struct spot_rec *spot_life_pop(struct spot_lane *l, struct spot *s)
 	struct spot_rec *r = &l->recs[cold->life_head];
 
 	cold->life_head = r->next;
+	r->waited = 0;
 	if (!cold->life_head) {
 		cold->life_tail = 0;
 		s->gate.flags &= (uint8_t)~SPOT_F_LIFE;
@@ -195,8 +196,8 @@ static bool creation_done(struct spot_lane *l, struct spot *s, struct spot_rec *
 		spot_done_add(l, r->buf, r->origin, r->flow, r->charge);
 		r->buf = NULL;
 		r->charge = 0;
-		r->payload = NULL;
-		r->payload_bytes = 0;
+		r->msg.payload = NULL;
+		r->msg.payload_bytes = 0;
 		r->kind = REC_INITIALIZE;
 		r->flags = 0;
 		life_push(l, s, r);
@@ -391,9 +392,9 @@ void spot_prepare(struct spot_lane *l, const struct spot_prepare *p, uint64_t no
 		return;
 	}
 	op_start(l, s, SPOT_PREPARE, p->op, p->deadline);
-	r->payload = p->request;
-	r->payload_bytes = p->request_bytes;
-	r->content = p->content;
+	r->msg.payload = p->request;
+	r->msg.payload_bytes = p->request_bytes;
+	r->msg.content = p->content;
 	r->buf = p->buf;
 	life_push(l, s, r);
 }

@@ -35,19 +35,19 @@ void spot_mem_give(struct spot_lane *l, void *p)
 
 bool spot_rec_move(struct spot_lane *l, struct spot_rec *r)
 {
-	uint8_t *mem = spot_mem_take(l, (size_t)r->payload_bytes + r->metadata_bytes + 1);
+	uint8_t *mem = spot_mem_take(l, (size_t)r->msg.payload_bytes + r->msg.metadata_bytes + 1);
 
 	if (!mem)
 		return false;
-	if (r->payload_bytes)
-		memcpy(mem, r->payload, r->payload_bytes);
-	if (r->metadata_bytes)
-		memcpy(mem + r->payload_bytes, r->metadata, r->metadata_bytes);
+	if (r->msg.payload_bytes)
+		memcpy(mem, r->msg.payload, r->msg.payload_bytes);
+	if (r->msg.metadata_bytes)
+		memcpy(mem + r->msg.payload_bytes, r->msg.metadata, r->msg.metadata_bytes);
 	spot_done_add(l, r->buf, r->origin, r->flow, 0);
 	r->buf = NULL;
 	r->mem = mem;
-	r->payload = mem;
-	r->metadata = mem + r->payload_bytes;
+	r->msg.payload = mem;
+	r->msg.metadata = mem + r->msg.payload_bytes;
 	return true;
 }
 
@@ -62,12 +62,12 @@ int spot_answer(struct spot_lane *l, const struct spot_rec *r, uint8_t kind, uin
 		.payload = payload,
 		.payload_bytes = bytes,
 		.flow = r->flow,
-		.correlation = r->correlation,
+		.correlation = r->msg.correlation,
 	};
 	int rc = 0;
 
 	if (r->origin == SPOT_FROM_SELF)
-		rc = spot_call_reply(l, r->correlation, kind, content, payload, bytes);
+		rc = spot_call_reply(l, r->msg.correlation, kind, content, payload, bytes);
 	else
 		rc = l->env.send(l->env.host, &out);
 	if (rc == 0)

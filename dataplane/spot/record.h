@@ -10,8 +10,9 @@
 #define SPL_DATAPLANE_SPOT_RECORD_H
 
 #include <spotlane/ids.h>
+#include <spotlane/stage.h>
 
-struct spl_turn;
+#include <stddef.h>
 
 /* Where a message came from, which is also where its reply goes (S-COMPL-7). */
 enum spot_origin {
@@ -25,38 +26,39 @@ enum spot_origin {
 #define SPOT_RECORD_COST 128u
 
 struct spot_rec {
-	uint32_t next;		/* room */
-	uint32_t payload_bytes; /* H */
-	const void *payload;	/* H */
-	void *buf;		/* H: host's buffer handle, one reference; NULL = none */
+	union {
+		uint32_t next;	 /* room: in a queue, the one behind it */
+		uint32_t waited; /* room: in its turn, the call it waits for */
+	};
+	uint32_t cost; /* room: reserved in the queue's bytes */
+	void *buf;     /* H: host's buffer handle, one reference; NULL = none */
 	union {
 		uint64_t packet;				   /* H: packet key */
 		int (*notice)(struct spl_turn *turn, void *state); /* room */
+		struct {
+			uint32_t calls; /* room: in its turn, the calls it has started */
+			uint16_t calls_count;
+		};
 	};
-	uint64_t deadline;	 /* H: cycles, 0 = none; from the remaining time that crossed */
-	uint64_t flow;		 /* H: see enum spot_origin */
-	uint32_t charge;	 /* H: credit to give back with the buffer or at the terminal */
-	uint16_t metadata_bytes; /* H */
-	uint16_t content;	 /* H: as received, not checked */
-	uint8_t kind;		 /* H: SPL_MSG_SPOT_SEND or SPL_MSG_SPOT_REQUEST */
-	uint8_t origin;		 /* H: enum spot_origin */
-	uint8_t flags;		 /* room */
+	uint64_t deadline; /* H: cycles, 0 = none; from the remaining time that crossed */
+	uint64_t flow;	   /* H: see enum spot_origin */
+	uint32_t charge;   /* H: credit to give back with the buffer or at the terminal */
+	uint8_t kind;	   /* H: SPL_MSG_SPOT_SEND or SPL_MSG_SPOT_REQUEST */
+	uint8_t origin;	   /* H: enum spot_origin */
+	uint8_t flags;	   /* room */
 	uint8_t spare8;
-	uint32_t cost; /* room: reserved in the queue's bytes */
+	union {
+		const struct spl_key *key; /* H: target, read by spot_admit() only */
+		uint64_t epoch;		   /* room: number of its turn, never reused (S-TURN-8) */
+	};
+	void *mem; /* room: lane memory that payload and metadata were moved to */
 
-	uint64_t correlation;	   /* H: of a request, as received; 0 for a send */
-	const void *metadata;	   /* H: checked (S-META-2); NULL when there is none */
-	uint64_t source;	   /* H: the sender's lifecycle on this node */
-	const struct spl_key *key; /* H: target, read by spot_admit() only */
-	uint64_t epoch;		   /* room: number of its turn, never reused (S-TURN-8) */
-	void *mem;		   /* room: lane memory that payload and metadata were moved to */
-	uint32_t calls;		   /* room: calls its turn has started */
-	uint32_t waited;	   /* room: the one it waits for */
-	uint16_t calls_count;	   /* room */
-	uint16_t spare16;
-	uint32_t spare32;
+	/* What the handler gets. H but for packet, is_request and deadline_ns, which are set when
+	 * its turn comes; content as received, metadata checked (S-META-2). */
+	struct spl_message msg;
 } __attribute__((aligned(64)));
 
-_Static_assert(sizeof(struct spot_rec) == 128, "a record is two cache lines");
+_Static_assert(offsetof(struct spot_rec, msg) == 64 && sizeof(struct spot_rec) == 128,
+	       "a record is two cache lines, the second of them the message");
 
 #endif

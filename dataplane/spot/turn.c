@@ -21,11 +21,10 @@ static __attribute__((noinline)) void note_longest(struct spot_lane *l, uint64_t
 {
 	const struct spot_turn *turn = &l->turn;
 	const struct spot_stage *stage = turn->what ? turn->stage : spot_stage_of(l, turn->spot);
-	const struct spl_handler *h = turn->what ? NULL : spot_stage_find(stage, turn->rec->packet);
 
 	l->longest = took;
 	l->longest_type = stage->desc->type;
-	l->longest_what = h ? h->packet : turn->what;
+	l->longest_what = turn->what ? turn->what : turn->rec->msg.packet;
 	__atomic_store_n(&l->counters[SPL_C_TURN_CYCLES_MAX], took, __ATOMIC_RELAXED);
 }
 
@@ -165,7 +164,7 @@ static inline enum spl_message_fail may_start(const struct spot_lane *l, const s
 		*kind = SPL_E_NOT_FOUND;
 		return SPL_FAIL_NO_HANDLER;
 	}
-	if (__builtin_expect(r->content >= SPL_CONTENT_COUNT, 0)) {
+	if (__builtin_expect(r->msg.content >= SPL_CONTENT_COUNT, 0)) {
 		*kind = SPL_E_PROTOCOL_ERROR;
 		return SPL_FAIL_CONTENT_TYPE;
 	}
@@ -175,28 +174,17 @@ static inline enum spl_message_fail may_start(const struct spot_lane *l, const s
 static inline void app_pop(struct spot *s, struct spot_rec *r)
 {
 	s->app.head = r->next; /* the tail is not looked at while there is no head */
+	r->waited = 0;
 	r->flags = 0;
 }
 
-static inline __attribute__((always_inline)) int call_handler(struct spot_lane *l, struct spot *s,
-							      const struct spot_rec *r,
-							      const struct spl_handler *h,
-							      bool request, uint64_t epoch)
+/* The rest of what the handler gets. */
+static inline void msg_complete(const struct spot_lane *l, struct spot_rec *r,
+				const struct spl_handler *h, bool request)
 {
-	struct spl_message msg = {
-		.packet = h->packet,
-		.payload = r->payload,
-		.payload_bytes = r->payload_bytes,
-		.metadata = r->metadata,
-		.metadata_bytes = r->metadata_bytes,
-		.content = r->content,
-		.is_request = request,
-		.correlation = r->correlation,
-		.source = r->source,
-		.deadline_ns = r->deadline ? spot_to_ns(&l->clock, r->deadline) : 0,
-	};
-
-	return h->fn((struct spl_turn *)(uintptr_t)epoch, spot_state_of(s), &msg);
+	r->msg.packet = h->packet;
+	r->msg.is_request = request;
+	r->msg.deadline_ns = r->deadline ? spot_to_ns(&l->clock, r->deadline) : 0;
 }
 
 static __attribute__((noinline)) enum step not_started(struct spot_lane *l, struct spot *s,
@@ -233,10 +221,12 @@ static inline __attribute__((always_inline)) enum step run_message(struct spot_l
 		l->permits--;
 	if (__builtin_expect(l->pool_low && r->buf, 0) && spot_rec_move(l, r))
 		spot_count(l, SPL_C_LINK_COPIED_OUT, 1);
+	msg_complete(l, r, h, request);
 	epoch = ++l->epoch;
 	r->epoch = epoch;
+	r->packet = 0; /* no calls yet */
 	turn_begin(l, s, r, epoch, t, NULL);
-	rc = call_handler(l, s, r, h, request, epoch);
+	rc = h->fn((struct spl_turn *)(uintptr_t)epoch, spot_state_of(s), &r->msg);
 	/* The usual end: one way, nothing started. All else in turn_end(). */
 	if (__builtin_expect(rc != SPL_DONE || request || r->calls, 0)) {
 		l->tally.popped++;
@@ -254,27 +244,24 @@ static inline __attribute__((always_inline)) enum step run_message(struct spot_l
 static int call_lifecycle(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
 	const struct spl_stage *d = spot_stage_of(l, s)->desc;
-	uint64_t deadline_ns = r->deadline ? spot_to_ns(&l->clock, r->deadline) : 0;
-	struct spl_message msg = {
-		.packet = "",
-		.payload = r->payload,
-		.payload_bytes = r->payload_bytes,
-		.content = r->content,
-		.deadline_ns = deadline_ns,
-	};
+	int (*notice)(struct spl_turn * turn, void *state) = r->notice;
 
+	r->packet = 0; /* no calls yet */
+	r->msg.packet = "";
+	r->msg.deadline_ns = r->deadline ? spot_to_ns(&l->clock, r->deadline) : 0;
 	if (r->kind == REC_CREATE)
-		return d->on_create ? d->on_create(turn_handle(r), spot_state_of(s), &msg)
+		return d->on_create ? d->on_create(turn_handle(r), spot_state_of(s), &r->msg)
 				    : SPL_DONE;
 	if (r->kind == REC_INITIALIZE)
 		return d->on_initialize ? d->on_initialize(turn_handle(r), spot_state_of(s))
 					: SPL_DONE;
 	if (r->kind == REC_NOTICE)
-		return r->notice(turn_handle(r), spot_state_of(s));
+		return notice(turn_handle(r), spot_state_of(s));
 	if (spot_cold_of(s)->reason == SPOT_FENCED)
 		return SPL_DONE; /* another owner may run it by now */
 	return d->on_closing ? d->on_closing(turn_handle(r), spot_state_of(s),
-					     (enum spl_closing)spot_cold_of(s)->reason, deadline_ns)
+					     (enum spl_closing)spot_cold_of(s)->reason,
+					     r->msg.deadline_ns)
 			     : SPL_DONE;
 }
 

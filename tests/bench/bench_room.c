@@ -125,20 +125,20 @@ static double run(struct spot_lane *l, const struct spl_key *stream, unsigned bu
 		for (unsigned i = 0; i < BURST; i++) {
 			struct spot_rec *rec = recs[i];
 
-			rec->payload = payload;
-			rec->payload_bytes = 64;
+			rec->msg.payload = payload;
+			rec->msg.payload_bytes = 64;
 			rec->buf = payload;
 			rec->packet = packet;
 			rec->deadline = 0;
 			rec->flow = 1;
 			rec->charge = 100;
-			rec->metadata = NULL;
-			rec->metadata_bytes = 0;
-			rec->content = SPL_CONTENT_RAW;
+			rec->msg.metadata = NULL;
+			rec->msg.metadata_bytes = 0;
+			rec->msg.content = SPL_CONTENT_RAW;
 			rec->kind = SPL_MSG_SPOT_SEND;
 			rec->origin = SPOT_FROM_LINK;
-			rec->correlation = 0;
-			rec->source = 1;
+			rec->msg.correlation = 0;
+			rec->msg.source = 1;
 			rec->key = &stream[(b * BURST + i) & (STREAM - 1)];
 		}
 		spot_admit(l, recs, BURST, spot_cycles());

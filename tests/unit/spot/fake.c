@@ -328,20 +328,20 @@ struct spot_rec *fake_record(struct fake *f, const char *id, bool request, const
 	struct spot_rec *r;
 
 	CU_ASSERT_EQUAL_FATAL(spot_recs_take(fake_lane_of(f, id)->l, &r, 1), 1);
-	r->payload = b->bytes;
-	r->payload_bytes = bytes;
+	r->msg.payload = b->bytes;
+	r->msg.payload_bytes = bytes;
 	r->buf = b;
 	r->packet = spl_packet_key(packet, strlen(packet));
 	r->deadline = 0;
 	r->flow = 77;
 	r->charge = b->charge;
-	r->metadata = NULL;
-	r->metadata_bytes = 0;
-	r->content = SPL_CONTENT_TEXT;
+	r->msg.metadata = NULL;
+	r->msg.metadata_bytes = 0;
+	r->msg.content = SPL_CONTENT_TEXT;
 	r->kind = request ? SPL_MSG_SPOT_REQUEST : SPL_MSG_SPOT_SEND;
 	r->origin = SPOT_FROM_LINK;
-	r->correlation = request ? ++f->next_correlation : 0;
-	r->source = 5;
+	r->msg.correlation = request ? ++f->next_correlation : 0;
+	r->msg.source = 5;
 	r->key = &b->target.key;
 	return r;
 }
@@ -355,7 +355,7 @@ uint64_t fake_message(struct fake *f, const char *id, bool request, const char *
 		      const void *payload, uint32_t bytes)
 {
 	struct spot_rec *r = fake_record(f, id, request, packet, payload, bytes);
-	uint64_t correlation = r->correlation;
+	uint64_t correlation = r->msg.correlation;
 
 	fake_admit(f, id, r);
 	return correlation;
@@ -396,20 +396,20 @@ static bool take_ring(struct fake_lane *fl)
 		spot_reply_in(fl->l, &reply);
 	} else {
 		CU_ASSERT_EQUAL_FATAL(spot_recs_take(fl->l, &r, 1), 1);
-		r->payload = b->bytes;
-		r->payload_bytes = m->bytes;
+		r->msg.payload = b->bytes;
+		r->msg.payload_bytes = m->bytes;
 		r->buf = b;
 		r->packet = m->packet;
 		r->deadline = m->deadline;
 		r->flow = m->flow;
 		r->charge = 0;
-		r->metadata = NULL;
-		r->metadata_bytes = 0;
-		r->content = m->content;
+		r->msg.metadata = NULL;
+		r->msg.metadata_bytes = 0;
+		r->msg.content = m->content;
 		r->kind = m->kind;
 		r->origin = SPOT_FROM_LANE;
-		r->correlation = m->correlation;
-		r->source = m->source;
+		r->msg.correlation = m->correlation;
+		r->msg.source = m->source;
 		r->key = &b->target.key;
 		spot_admit(fl->l, &r, 1, f->now);
 	}

@@ -70,10 +70,10 @@ static void test_cost_overflow(void)
 	fake_create(&f, "a", fake_stage(&test_stage));
 	for (int i = 0; i < 2; i++) {
 		r = fake_record(&f, "a", false, "log", "x", 1);
-		bytes = r->payload_bytes;
-		r->payload_bytes = i ? UINT32_MAX : UINT32_MAX - 200;
+		bytes = r->msg.payload_bytes;
+		r->msg.payload_bytes = i ? UINT32_MAX : UINT32_MAX - 200;
 		fake_admit(&f, "a", r);
-		r->payload_bytes = bytes;
+		r->msg.payload_bytes = bytes;
 	}
 	CU_ASSERT_EQUAL(test_spot("a")->app.count, 1);
 	CU_ASSERT_EQUAL(test_spot("a")->app.bytes, UINT32_MAX - 200 + SPOT_RECORD_COST);
@@ -219,11 +219,11 @@ static void test_no_handler(void)
 	fake_run(&f);
 	CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_NO_HANDLER), 3);
 	rec = fake_record(&f, "a", true, "echo", "{}", 2);
-	rec->content = SPL_CONTENT_COUNT;
-	r = rec->correlation;
+	rec->msg.content = SPL_CONTENT_COUNT;
+	r = rec->msg.correlation;
 	fake_admit(&f, "a", rec);
 	rec = fake_record(&f, "a", false, "add", "{}", 2);
-	rec->content = 0xffff;
+	rec->msg.content = 0xffff;
 	fake_admit(&f, "a", rec);
 	rec = fake_record(&f, "a", true, "echo", "{}", 2);
 	rec->kind = SPL_MSG_CREATE;
@@ -249,7 +249,7 @@ static void test_deadline(void)
 	fake_create(&f, "a", fake_stage(&test_stage));
 	rec = fake_record(&f, "a", true, "echo", "x", 1);
 	rec->deadline = f.now + 100 * FAKE_MS;
-	r = rec->correlation;
+	r = rec->msg.correlation;
 	fake_admit(&f, "a", rec);
 	fake_advance(&f, 60 * FAKE_MS);
 	fake_run(&f);
@@ -258,7 +258,7 @@ static void test_deadline(void)
 	runs = test_stage_runs;
 	rec = fake_record(&f, "a", true, "echo", "x", 1);
 	rec->deadline = f.now + 100 * FAKE_MS;
-	r = rec->correlation;
+	r = rec->msg.correlation;
 	fake_admit(&f, "a", rec);
 	fake_advance(&f, 100 * FAKE_MS);
 	fake_run(&f);
@@ -513,7 +513,7 @@ static void test_view(void)
 	test_start(1);
 	fake_create(&f, "a", fake_stage(&test_stage));
 	rec = fake_record(&f, "a", false, "add", "abc", 3);
-	rec->source = 99;
+	rec->msg.source = 99;
 	fake_admit(&f, "a", rec);
 	fake_run(&f);
 	CU_ASSERT_STRING_EQUAL(test_stage_seen.packet, "add");
@@ -566,9 +566,9 @@ static void test_metadata(void)
 	fake_create(&f, "a", fake_stage(&test_stage));
 	for (int copy = 0; copy < 2; copy++) {
 		rec = fake_record(&f, "a", false, "probe", meta, n);
-		rec->metadata = rec->payload;
-		rec->metadata_bytes = (uint16_t)n;
-		rec->payload_bytes = 0;
+		rec->msg.metadata = rec->msg.payload;
+		rec->msg.metadata_bytes = n;
+		rec->msg.payload_bytes = 0;
 		fake_admit(&f, "a", rec);
 		CU_ASSERT_EQUAL(test_spot("a")->app.bytes, n + SPOT_RECORD_COST);
 		if (copy)

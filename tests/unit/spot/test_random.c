@@ -62,7 +62,7 @@ static void message(void)
 	if (t_rand_below(&rnd, 4) == 0)
 		r->deadline = f.now + t_rand_below(&rnd, 30) * FAKE_MS;
 	if (t_rand_below(&rnd, 50) == 0)
-		r->content = 9;
+		r->msg.content = 9;
 	fake_admit(&f, id, r);
 }
 
