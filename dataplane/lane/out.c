@@ -86,41 +86,32 @@ void lane_release(struct lane *l, void *buf, uint64_t flow, uint32_t charge, uin
 	put_buffer(l, buf);
 }
 
-/* Buffers that nobody else refers to go back to the pool together. */
-static void put_alone(struct lane *l, struct rte_mbuf **m, unsigned n)
-{
-	unsigned k = 0;
-
-	for (unsigned i = 0; i < n; i++) {
-		struct rte_mbuf *b = rte_pktmbuf_prefree_seg(m[i]);
-
-		if (__builtin_expect(b && b->pool == l->sh->pool, 1))
-			m[k++] = b;
-		else if (b)
-			rte_mempool_put(b->pool, b);
-	}
-	rte_mempool_put_bulk(l->sh->pool, (void **)m, k);
-}
-
 static void env_release(void *host, const struct spot_done *done, unsigned n)
 {
 	struct rte_mbuf *alone[64]; /* as many as spot_env.release() may give */
 	struct lane *l = host;
+	struct rte_mempool *pool = l->sh->pool;
 	unsigned k = 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		if (done[i].charge && done[i].origin == SPOT_FROM_LINK)
 			give_credit(l, done[i].flow, done[i].charge);
 	}
+	/* Buffers that nobody else refers to go back to the pool together. */
 	for (unsigned i = 0; i < n; i++) {
-		uintptr_t buf = (uintptr_t)done[i].buf;
+		struct rte_mbuf *m = (struct rte_mbuf *)((uintptr_t)done[i].buf - LANE_BUF_ALONE);
 
-		if ((buf & LANE_BUF_MASK) == LANE_BUF_ALONE)
-			alone[k++] = (struct rte_mbuf *)(buf - LANE_BUF_ALONE);
-		else
+		if (((uintptr_t)done[i].buf & LANE_BUF_MASK) != LANE_BUF_ALONE) {
 			put_buffer(l, done[i].buf);
+			continue;
+		}
+		m = rte_pktmbuf_prefree_seg(m);
+		if (__builtin_expect(m && m->pool == pool, 1))
+			alone[k++] = m;
+		else if (m)
+			rte_mempool_put(m->pool, m);
 	}
-	put_alone(l, alone, k);
+	rte_mempool_put_bulk(pool, (void **)alone, k);
 }
 
 void lane_flow_send(struct lane *l, struct lane_flow *f, struct lane_message *m)

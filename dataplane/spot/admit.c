@@ -93,27 +93,45 @@ void spot_refuse(struct spot_lane *l, struct spot_rec *r, const struct spl_key *
 	spot_fail(l, r, why, refusal_kind(why, r->origin));
 }
 
+/* One burst on its way through the passes. */
+struct burst {
+	uint64_t hash[BURST];
+	const struct table_bucket *bucket[BURST];
+	struct spot *guess[BURST];
+};
+
+/* Each pass is a function of its own, so that its values find registers. */
+static __attribute__((noinline)) void fetch_buckets(const struct table *t, struct burst *b,
+						    struct spot_rec *const *recs, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		b->hash[i] = table_hash(t, recs[i]->key);
+		b->bucket[i] = table_bucket_of(t, b->hash[i]);
+		__builtin_prefetch(b->bucket[i]);
+	}
+}
+
+static __attribute__((noinline)) void fetch_spots(const struct table *t, struct burst *b,
+						  unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		b->guess[i] = table_guess(t, b->bucket[i], b->hash[i]);
+		__builtin_prefetch(b->guess[i], 1); /* harmless when there is none */
+	}
+}
+
 static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsigned n, uint64_t now)
 {
 	enum spl_message_fail shut = closed(l, now);
-	const struct table_bucket *bucket[BURST];
-	uint64_t hash[BURST];
-	struct spot *guess[BURST];
 	unsigned queued = 0;
+	struct burst b;
 
-	for (unsigned i = 0; i < n; i++) {
-		hash[i] = table_hash(&l->table, recs[i]->key);
-		bucket[i] = table_bucket_of(&l->table, hash[i]);
-		__builtin_prefetch(bucket[i]);
-	}
-	for (unsigned i = 0; i < n; i++) {
-		guess[i] = table_guess(&l->table, bucket[i], hash[i]);
-		__builtin_prefetch(guess[i], 1); /* harmless when there is none */
-	}
+	fetch_buckets(&l->table, &b, recs, n);
+	fetch_spots(&l->table, &b, n);
 	for (unsigned i = 0; i < n; i++) {
 		struct spot_rec *r = recs[i];
 		const struct spl_key *key = r->key;
-		struct spot *s = table_find_at(&l->table, key, hash[i], guess[i]);
+		struct spot *s = table_find_at(&l->table, key, b.hash[i], b.guess[i]);
 		enum spl_message_fail why = SPL_FAIL_NO_SPOT;
 
 		r->mem = NULL;
