@@ -132,7 +132,9 @@ struct lane {
 	uint32_t active_max;
 
 	/* the pass */
-	uint64_t now; /* cycles */
+	uint64_t now;	/* cycles */
+	uint64_t began; /* when this pass did, the one before it, until the clock is read */
+	bool was_busy;	/* it did work */
 	uint64_t now_ns;
 	uint64_t loops;
 	struct idle idle;

@@ -103,13 +103,18 @@ static unsigned drain_rings(struct lane *l)
 	return total;
 }
 
-static void publish_stats(struct lane *l, uint64_t start)
+/* A pass that did work ends where the next one begins: nothing idles in between. */
+static void note_length(struct lane *l)
 {
-	uint64_t took = spot_now(&l->clock) - start;
 	uint64_t *max = &l->stats->counter[SPL_C_LOOP_CYCLES_MAX];
 
-	if (took > *max)
-		__atomic_store_n(max, took, __ATOMIC_RELAXED);
+	if (l->was_busy && l->now - l->began > *max)
+		__atomic_store_n(max, l->now - l->began, __ATOMIC_RELAXED);
+	l->began = l->now;
+}
+
+static void publish_stats(struct lane *l)
+{
 	__atomic_store_n(&l->stats->counter[SPL_C_FRAMES_TX], l->tx.counts.sent, __ATOMIC_RELAXED);
 	__atomic_store_n(&l->stats->counter[SPL_C_FRAMES_TX_DROPPED],
 			 l->tx.counts.dropped_full + l->tx.counts.dropped_down +
@@ -123,6 +128,7 @@ unsigned lane_pass(struct lane *l)
 
 	l->loops++;
 	read_clocks(l);
+	note_length(l);
 	look_at_pool(l);
 	lane_retry(l);
 	work += lane_rx_ports(l);
@@ -135,9 +141,10 @@ unsigned lane_pass(struct lane *l)
 	work += tx_poll(&l->tx);
 	tx_flush(&l->tx);
 	lane_count(l, SPL_C_LOOPS, 1);
+	l->was_busy = work > 0;
 	if (work) {
 		lane_count(l, SPL_C_LOOPS_BUSY, 1);
-		publish_stats(l, l->now);
+		publish_stats(l);
 	}
 	return work;
 }

@@ -231,11 +231,12 @@ static void take_burst(struct lane *l, const struct port *p, struct rte_mbuf **m
 static unsigned rx_port(struct lane *l, struct port *p)
 {
 	struct rte_mbuf *m[LANE_BURST];
-	struct away away = {.n = 0};
+	struct away away; /* its arrays need no values */
 	unsigned n = rte_eth_rx_burst(p->id, 0, m, LANE_BURST);
 
 	if (n == 0)
 		return 0;
+	away.n = 0;
 	l->is_flooded |= n == LANE_BURST;
 	take_burst(l, p, m, n, &away);
 	lane_count(l, SPL_C_FRAMES_RX, n - push_away(l, &away));
