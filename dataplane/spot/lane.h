@@ -42,8 +42,8 @@ struct spot_turn {
 struct spot_lane {
 	struct table table;
 	struct slab slab;
-	struct spot_rec *recs; /* recs[0] is not used */
-	uint32_t *rec_stack;   /* free ones, hottest on top */
+	struct spot_rec *recs;	     /* recs[0] is not used */
+	struct spot_rec **rec_stack; /* free ones, hottest on top */
 	uint32_t rec_free, rec_count;
 	uint32_t rec_least; /* free, ever: records are taken in their order the first time */
 	uint32_t ready_head, ready_tail;
@@ -116,7 +116,7 @@ static inline const struct spot_stage *spot_stage_of(const struct spot_lane *l,
 
 static inline void spot_rec_free(struct spot_lane *l, struct spot_rec *r)
 {
-	l->rec_stack[l->rec_free++] = spot_rec_index(l, r);
+	l->rec_stack[l->rec_free++] = r;
 }
 
 /* The `n` on top of the stack are taken. */
@@ -133,7 +133,7 @@ static inline struct spot_rec *spot_rec_get(struct spot_lane *l, bool lifecycle)
 	if (l->rec_free <= (lifecycle ? 0 : SPOT_RESERVE(l->rec_count)))
 		return NULL;
 	spot_recs_used(l, 1);
-	return &l->recs[l->rec_stack[l->rec_free]];
+	return l->rec_stack[l->rec_free];
 }
 
 /* Ready set: a FIFO of gates, each at most once. */

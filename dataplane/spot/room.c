@@ -36,7 +36,7 @@ size_t spot_region_bytes(const struct spot_conf *c, enum spot_region region)
 		return round64(sizeof(struct spot_lane));
 	case SPOT_MEM_RECORDS:
 		return round64((uint64_t)(c->records + 1) * sizeof(struct spot_rec) +
-			       (uint64_t)c->records * sizeof(uint32_t));
+			       (uint64_t)c->records * sizeof(struct spot_rec *));
 	case SPOT_MEM_CALLS:
 		return round64((uint64_t)(c->calls + c->commands + 1) * sizeof(struct spot_call));
 	case SPOT_MEM_HEAP:
@@ -56,9 +56,9 @@ static void init_records(struct spot_lane *l, void *mem)
 {
 	l->rec_count = l->conf.records;
 	l->recs = mem;
-	l->rec_stack = (uint32_t *)(void *)(l->recs + l->rec_count + 1);
+	l->rec_stack = (struct spot_rec **)(void *)(l->recs + l->rec_count + 1);
 	for (uint32_t i = l->rec_count; i > 0; i--)
-		l->rec_stack[l->rec_free++] = i;
+		l->rec_stack[l->rec_free++] = &l->recs[i];
 	l->rec_least = l->rec_free;
 }
 
@@ -114,8 +114,7 @@ unsigned spot_recs_take(struct spot_lane *l, struct spot_rec **recs, unsigned n)
 	if (n > left)
 		n = left;
 	spot_recs_used(l, n);
-	for (unsigned i = 0; i < n; i++)
-		recs[i] = &l->recs[l->rec_stack[l->rec_free + n - 1 - i]];
+	memcpy(recs, l->rec_stack + l->rec_free, n * sizeof(*recs));
 	return n;
 }
 
