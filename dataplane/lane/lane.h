@@ -80,7 +80,8 @@ struct lane_flow {
 	uint32_t consumed; /* credit of finished messages, given back when it is sent for */
 	uint16_t port;	   /* index: where its peer is */
 	bool is_dirty, is_undrained;
-	bool is_urgent; /* something waits to be sent, not only acknowledgements */
+	bool is_urgent;	    /* something waits to be sent, not only acknowledgements */
+	uint32_t msg_bytes; /* of the largest message to us; 0 while there is no flow */
 
 	struct lane *lane;
 	void *mem;

@@ -85,6 +85,7 @@ struct flow *lane_flow_open(struct lane *l, struct lane_flow *f)
 	f->flow = flow_init(f->mem, &f->params, &flow_host, f);
 	if (!f->flow)
 		return NULL;
+	f->msg_bytes = f->params.msg_bytes;
 	f->timer = FLOW_NEVER;
 	f->active = l->n_active;
 	l->active[l->n_active++] = f;
@@ -120,6 +121,7 @@ static void flow_end(struct lane *l, struct lane_flow *f)
 	give_credit(f);
 	flow_fini(f->flow);
 	f->flow = NULL;
+	f->msg_bytes = 0;
 	while ((m = f->late_head)) {
 		f->late_head = m->next;
 		lane_count(l, SPL_C_REPLIES_LOST, 1);

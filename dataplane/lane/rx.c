@@ -69,15 +69,16 @@ static void send_away(struct away *away, struct rte_mbuf *m, const struct port *
 	away->item[away->n++] = hop_tag(m, HOP_FRAME);
 }
 
-/* The flow of the peer that the flow id and the source address name, NULL when there is none; the
- * rest of the header is not compared yet. Wants WIRE_HDR_BYTES. */
+/* The flow that the flow id, the peer's lane and the source address name, NULL when there is none.
+ * The rest of the header is not compared yet. Wants WIRE_HDR_BYTES. */
 static inline struct lane_flow *flow_of(const struct lane_peer *peers, unsigned n, const uint8_t *p,
 					uint32_t src_ip)
 {
-	unsigned slot = wire_id_slot(wire_flow_id(p)), peer_lane = wire_flow_src_lane(p);
+	uint64_t id = wire_flow_id(p);
+	unsigned slot = wire_id_slot(id), peer_lane = wire_flow_src_lane(p);
 	const struct lane_peer *peer = &peers[slot];
 
-	if (slot >= n || peer->ip != src_ip || peer_lane >= peer->lanes)
+	if (slot >= n || peer->rx_id != id || peer->ip != src_ip || peer_lane >= peer->lanes)
 		return NULL;
 	return &peer->flows[peer_lane];
 }
@@ -114,11 +115,13 @@ static inline unsigned take_plain(struct lane *l, const struct port *p, struct r
 		if (!mbuf_is_sound(m[i]) || m[i]->pkt_len < FRAME_HDR_BYTES + FLOW_ONE_HDR)
 			break;
 		len = frame_expected(&p->local, d, m[i]->pkt_len, udp);
-		if (len < FLOW_ONE_HDR)
+		if (len < FLOW_ONE_HDR + WIRE_MSG_BYTES ||
+		    !wire_is_app_to(d + FRAME_HDR_BYTES, l->index))
 			break;
 		f = flow_of(peers, peers_max, d + FRAME_HDR_BYTES, frame_be32(d + 26));
 		d += FRAME_HDR_BYTES;
-		if (!f || f->port != port || !f->flow || !flow_one(f->flow, d, len) ||
+		if (!f || f->port != port || len - FLOW_ONE_HDR > f->msg_bytes ||
+		    !flow_one(f->flow, d, len) ||
 		    !plain_record(l, f, d + FLOW_ONE_HDR, len - FLOW_ONE_HDR, r))
 			break;
 		r->charge = flow_one_take(f->flow, len, now_ns);
@@ -159,8 +162,7 @@ static void take_packet(struct lane *l, struct rte_mbuf *m, const struct frame_v
 				      ? NULL
 				      : flow_of(l->peer, l->sh->associations, p, v->src_ip);
 	enum spl_frame_drop why = SPL_DROP_LINK_MEMORY;
-	bool is_open =
-		f && f->flow && wire_flow_id(p) == f->params.rx_id && wire_flow_class(p) == v->cls;
+	bool is_open = f && f->flow && wire_flow_class(p) == v->cls;
 
 	if (is_open || (is_first(l, f, v, &why) && lane_flow_open(l, f))) {
 		lane_input_packet(l, f, m, v);

@@ -89,12 +89,14 @@ size_t flow_bytes(const struct flow_params *p)
 	return (n + 63) & ~(size_t)63;
 }
 
-static void in_init(struct flow_in *r, const struct flow_class_params *c)
+static void in_init(struct flow_in *r, const struct flow_params *p,
+		    const struct flow_class_params *c)
 {
 	r->next_seq = c->seq_rx;
 	r->charged = r->consumed = c->credit_rx;
 	r->limit = r->advertised = r->wanted = c->credit_rx + c->credit_min;
 	r->ack_due = FLOW_NEVER;
+	r->ack_every = p->ack_every;
 	r->mask = c->rx_slots - 1;
 	r->credit_min = c->credit_min;
 	r->credit_max = c->credit_max;
@@ -166,7 +168,7 @@ struct flow *flow_init(void *mem, const struct flow_params *p, const struct flow
 	for (int c = 0; c < WIRE_CLASSES; c++) {
 		const struct flow_class_params *cp = &p->cls[c];
 
-		in_init(&f->in[c], cp);
+		in_init(&f->in[c], p, cp);
 		away_init(&f->away[c], p, cp);
 		f->in[c].slots = (struct flow_slot *)(void *)at;
 		at += cp->rx_slots * sizeof(struct flow_slot);
@@ -187,7 +189,6 @@ struct flow *flow_init(void *mem, const struct flow_params *p, const struct flow
 	f->window_packets = p->window_packets;
 	f->window_initial = p->window_initial;
 	f->window_bytes = p->window_bytes;
-	f->ack_every = p->ack_every;
 	f->ack_delay = p->ack_delay_ns;
 	f->pto_min = p->pto_min_ns;
 	f->srtt = f->rtt_latest = p->rtt_initial_ns;
@@ -456,8 +457,9 @@ uint64_t flow_retransmitted(const struct flow *f)
 void flow_stats_get(const struct flow *f, struct flow_stats *out)
 {
 	*out = f->stats;
-	out->packets_rx = f->packets_rx;
-	out->messages_rx = f->in[WIRE_APP].messages + f->in[WIRE_INFRA].messages;
+	out->packets_rx = f->packets_rx + f->in[WIRE_APP].alone;
+	out->messages_rx =
+		f->in[WIRE_APP].messages + f->in[WIRE_APP].alone + f->in[WIRE_INFRA].messages;
 	out->srtt_ns = f->srtt;
 	out->rttvar_ns = f->rttvar;
 	out->rtt_min_ns = f->rtt_min;

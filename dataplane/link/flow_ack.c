@@ -81,7 +81,7 @@ void flow_ack_note(struct flow *f, struct flow_in *r, uint64_t number, bool elic
 		return;
 	if (now + f->ack_delay < r->ack_due)
 		r->ack_due = now + f->ack_delay;
-	if (++r->owed >= f->ack_every || !in_order)
+	if (++r->owed >= r->ack_every || !in_order)
 		r->ack_due = 0;
 }
 

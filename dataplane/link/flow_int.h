@@ -90,12 +90,14 @@ struct flow_in {
 	uint64_t time;	      /* when the largest number came */
 	uint64_t ack_due;     /* when an acknowledgement must go; FLOW_NEVER when none is owed */
 	uint32_t owed;	      /* packets not acknowledged that must be */
-	uint32_t mask;	      /* slots - 1 */
-	uint64_t messages;
+	uint32_t ack_every;
+	uint64_t alone; /* packets of one message that flow_one_take() took: counted only here */
 
 	uint64_t map[FLOW_BITMAP_WORDS]; /* bit number % window: received */
 
 	struct flow_slot *slots;
+	uint32_t mask; /* slots - 1 */
+	uint64_t messages;
 	uint64_t consumed;
 	uint64_t advertised; /* last limit told */
 	uint64_t wanted;     /* last limit asked for */
@@ -139,7 +141,6 @@ struct flow {
 	uint64_t rx_head; /* bytes 0..7 of a packet to us, class bit clear, as loaded */
 	uint64_t rx_id;	  /* bytes 8..15, as loaded */
 	uint32_t msg_bytes;
-	uint32_t ack_every;
 	uint64_t ack_delay;
 	uint64_t packets_rx;
 	const struct flow_env *env;

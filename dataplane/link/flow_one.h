@@ -22,38 +22,34 @@ static inline uint64_t flow_load_raw(const void *p)
 	return v;
 }
 
-/* The packet's number was received: what flow_rx() notes of an acceptable packet. */
-static inline void flow_note_number(struct flow *f, struct flow_in *r, uint64_t number,
-				    uint64_t now_ns)
+/* The number that was expected came, in a packet that wants to be acknowledged. */
+static inline void flow_note_next(struct flow *f, struct flow_in *r, uint64_t now_ns)
 {
-	uint64_t bit = number % WIRE_NUMBER_WINDOW;
+	uint64_t number = r->next_number++, bit = number % WIRE_NUMBER_WINDOW;
 
-	r->next_number = number + 1;
 	r->map[bit / 64] |= 1ULL << bit % 64;
 	r->time = now_ns;
-	f->packets_rx++;
-	if (now_ns + f->ack_delay < r->ack_due)
-		r->ack_due = now_ns + f->ack_delay;
-	if (++r->owed >= f->ack_every)
+	if (r->owed == 0 && now_ns + f->ack_delay < r->ack_due)
+		r->ack_due = now_ns + f->ack_delay; /* later ones would be due later */
+	if (++r->owed >= r->ack_every)
 		r->ack_due = 0;
 }
 
 /* True when `pkt` (UDP payload of `len` >= FLOW_ONE_HDR bytes) is such a packet. Then its message
- * is the rest of it, and may be taken. */
+ * is the rest of it, and may be taken. The host has looked at the first 16 bytes (they are those of
+ * this flow and class) and compared the length with that of the largest message. */
 static inline bool flow_one(const struct flow *f, const uint8_t *pkt, uint32_t len)
 {
 	const struct flow_in *r = &f->in[WIRE_APP];
-	uint64_t number = wire_load_u64(pkt + 16);
 	uint32_t n = len - FLOW_ONE_HDR;
-	uint64_t bad = flow_load_raw(pkt) ^ f->rx_head; /* version, kind, class, lanes */
+	uint64_t number = wire_load_u64(pkt + 16);
+	uint64_t bad = number ^ r->next_number;
 
-	bad |= flow_load_raw(pkt + 8) ^ f->rx_id;
-	bad |= number ^ r->next_number;
 	bad |= flow_load_raw(pkt + 24) | flow_load_raw(pkt + 32);
 	bad |= wire_load_u32(pkt + WIRE_HDR_BYTES) ^ ((uint32_t)SPL_REC_MESSAGE << 24 | n);
 	bad |= wire_load_u32(pkt + WIRE_HDR_BYTES + 4) ^ r->next_seq;
 	bad |= r->held;
-	return bad == 0 && n <= f->msg_bytes && number != UINT64_MAX &&
+	return bad == 0 && number != UINT64_MAX &&
 	       !flow_before64(r->limit, r->charged + wire_charge(n));
 }
 
@@ -65,9 +61,9 @@ static inline uint32_t flow_one_take(struct flow *f, uint32_t len, uint64_t now_
 	uint32_t charge = wire_charge(len - FLOW_ONE_HDR);
 
 	r->next_seq++;
-	r->messages++;
+	r->alone++;
 	r->charged += charge;
-	flow_note_number(f, r, r->next_number, now_ns);
+	flow_note_next(f, r, now_ns);
 	return charge;
 }
 

@@ -530,6 +530,7 @@ struct flow_rx_result flow_rx(struct flow *f, const uint8_t *pkt, uint32_t len, 
 	r->next_seq += n;
 	r->messages += n;
 	r->charged = charged;
-	flow_note_number(f, r, number, now_ns);
+	f->packets_rx++;
+	flow_note_next(f, r, now_ns);
 	return used(SPL_USE_DATA, n);
 }
