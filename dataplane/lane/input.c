@@ -192,7 +192,8 @@ static unsigned admit_some(struct lane *l, unsigned i)
 		const struct flow_msg *msg = &l->input[i + done];
 		struct lane_flow *f = l->input_flow[i + done];
 
-		if (msg->cls == WIRE_APP && plain_record(l, f, msg->data, msg->len, r[used])) {
+		if (msg->cls == WIRE_APP && msg->len >= WIRE_MSG_BYTES &&
+		    plain_record(l, f, msg->data, msg->len, r[used])) {
 			r[used]->buf = input_buf(l, msg);
 			r[used++]->charge = msg->charge;
 		} else if (to_record(l, msg, f, r[used])) {

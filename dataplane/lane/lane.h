@@ -27,6 +27,7 @@
 #include <spotlane/stats.h>
 
 #define LANE_BURST	  32u	 /* frames of one receive call */
+#define LANE_BURSTS	  8u	 /* bursts of a port in one pass, under a flood */
 #define LANE_POP	  64u	 /* items taken from one ring in a pass */
 #define LANE_MESSAGES	  512u	 /* messages of one input round */
 #define LANE_PLAIN	  64u	 /* of them, those that went straight into a record */

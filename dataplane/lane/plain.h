@@ -11,24 +11,23 @@
 
 #include "common/wire_msg.h"
 
-/* Fills `r` from the message at `d` of `len` bytes but for buf and charge; false when it is not
- * plain: then `r` is as it was. */
+/* Fills `r` from the message at `d` of `len` >= WIRE_MSG_BYTES bytes but for buf and charge; false
+ * when it is not plain: then `r` is as it was. */
 static inline bool plain_record(const struct lane *l, const struct lane_flow *f, const uint8_t *d,
 				uint32_t len, struct spot_rec *r)
 {
-	uint64_t first, correlation, packet;
+	uint64_t first, correlation, packet, bad;
 	uint32_t budget;
 	uint8_t kind;
 
-	if (len < WIRE_MSG_BYTES)
-		return false;
 	first = wire_load_u64(d); /* kind, flags, content, metadata length, error, zero */
 	packet = wire_load_u64(d + 32);
 	correlation = wire_load_u64(d + WIRE_MSG_CORRELATION);
 	kind = (uint8_t)(first >> 56);
-	if ((first & 0x00ff0000ffffffffull) != (uint64_t)SPL_OK << 8 ||
-	    wire_load_u32(d + 12) != 0 || packet == 0 ||
-	    kind != (correlation ? SPL_MSG_SPOT_REQUEST : SPL_MSG_SPOT_SEND))
+	bad = (first & 0x00ff0000ffffffffull) ^ (uint64_t)SPL_OK << 8;
+	bad |= wire_load_u32(d + 12);
+	bad |= kind ^ (correlation ? SPL_MSG_SPOT_REQUEST : SPL_MSG_SPOT_SEND);
+	if (bad || packet == 0)
 		return false;
 	budget = wire_load_u32(d + WIRE_MSG_BUDGET);
 	r->msg.payload = d + WIRE_MSG_BYTES;

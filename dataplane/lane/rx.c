@@ -78,7 +78,7 @@ static inline struct lane_flow *flow_of(const struct lane_peer *peers, unsigned 
 	unsigned slot = wire_id_slot(id), peer_lane = wire_flow_src_lane(p);
 	const struct lane_peer *peer = &peers[slot];
 
-	if (slot >= n || peer->rx_id != id || peer->ip != src_ip || peer_lane >= peer->lanes)
+	if (slot >= n || ((peer->rx_id ^ id) | (peer->ip ^ src_ip)) || peer_lane >= peer->lanes)
 		return NULL;
 	return &peer->flows[peer_lane];
 }
