@@ -88,21 +88,30 @@ void lane_release(struct lane *l, void *buf, uint64_t flow, uint32_t charge, uin
 
 static void env_release(void *host, const struct spot_done *done, unsigned n)
 {
-	struct rte_mbuf *alone[64]; /* as many as spot_env.release() may give */
+	struct lane *l = host;
+
+	for (unsigned i = 0; i < n; i++)
+		lane_release(l, done[i].buf, done[i].flow, done[i].charge, done[i].origin);
+}
+
+static void env_ended(void *host, struct spot_rec *const *recs, unsigned n)
+{
+	struct rte_mbuf *alone[64]; /* as many as spot_env.ended() may give */
 	struct lane *l = host;
 	struct rte_mempool *pool = l->sh->pool;
 	unsigned k = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		if (done[i].charge && done[i].origin == SPOT_FROM_LINK)
-			give_credit(l, done[i].flow, done[i].charge);
+		if (recs[i]->charge && recs[i]->origin == SPOT_FROM_LINK)
+			give_credit(l, recs[i]->flow, recs[i]->charge);
 	}
 	/* Buffers that nobody else refers to go back to the pool together. */
 	for (unsigned i = 0; i < n; i++) {
-		struct rte_mbuf *m = (struct rte_mbuf *)((uintptr_t)done[i].buf - LANE_BUF_ALONE);
+		void *buf = recs[i]->buf;
+		struct rte_mbuf *m = (struct rte_mbuf *)((uintptr_t)buf - LANE_BUF_ALONE);
 
-		if (((uintptr_t)done[i].buf & LANE_BUF_MASK) != LANE_BUF_ALONE) {
-			put_buffer(l, done[i].buf);
+		if (((uintptr_t)buf & LANE_BUF_MASK) != LANE_BUF_ALONE) {
+			put_buffer(l, buf);
 			continue;
 		}
 		m = rte_pktmbuf_prefree_seg(m);
@@ -315,6 +324,7 @@ static int env_close_wanted(void *host, const struct spl_key *key, const struct 
 
 const struct spot_env lane_env = {
 	.send = env_send,
+	.ended = env_ended,
 	.release = env_release,
 	.missing = env_missing,
 	.answer = env_answer,

@@ -30,7 +30,8 @@ struct spot_out {
 	const struct spl_target *target; /* of a send or request, as the stage gave it */
 };
 
-/* A buffer reference and credit that the room gives back. */
+/* A buffer reference and credit that the room gives back, of a reply or a message that was moved.
+ */
 struct spot_done {
 	void *buf;	 /* NULL: credit alone */
 	uint64_t flow;	 /* of the record; for charge */
@@ -77,8 +78,12 @@ struct spot_env {
 	 * flow, lane or requester is gone; -EMSGSIZE. Never called for the own lane. */
 	int (*send)(void *host, const struct spot_out *out);
 
-	/* Takes back `n` (1..64) buffers and credits. Called at the end of spot_admit(),
-	 * spot_run() and the commands, or when 64 have gathered. */
+	/* `n` (1..64) records are at their end: takes back buffer (NULL: none) and charge (0: none)
+	 * of each. Called at the end of spot_admit(), spot_run() and the commands, or when 64 have
+	 * gathered. */
+	void (*ended)(void *host, struct spot_rec *const *recs, unsigned n);
+
+	/* The same of buffers and credits without a record. */
 	void (*release)(void *host, const struct spot_done *done, unsigned n);
 
 	/* A request of a Spot of this node met no Spot under `key`: the host finds out whether the

@@ -10,10 +10,17 @@
 
 void spot_done_flush(struct spot_lane *l)
 {
-	if (l->done_count == 0)
-		return;
-	l->env.release(l->env.host, l->done, l->done_count);
+	unsigned n = l->ended_count;
+
+	if (l->done_count)
+		l->env.release(l->env.host, l->done, l->done_count);
 	l->done_count = 0;
+	if (n == 0)
+		return;
+	l->env.ended(l->env.host, l->ended, n);
+	memcpy(l->rec_stack + l->rec_free, l->ended, n * sizeof(l->ended[0]));
+	l->rec_free += n;
+	l->ended_count = 0;
 }
 
 void *spot_mem_take(struct spot_lane *l, size_t bytes)

@@ -62,7 +62,8 @@ struct spot_lane {
 	uint64_t *counters, *fails;
 	struct spot_env env;
 	struct spot_conf conf;
-	unsigned done_count;
+	unsigned ended_count, done_count;
+	struct spot_rec *ended[SPOT_DONE_MAX]; /* free when the host has had them */
 	struct spot_done done[SPOT_DONE_MAX];
 
 	uint64_t longest;
@@ -127,10 +128,17 @@ static inline void spot_recs_used(struct spot_lane *l, unsigned n)
 		l->rec_least = l->rec_free;
 }
 
+/* hand.c: hands everything that has ended to the host. */
+void spot_done_flush(struct spot_lane *l);
+
 /* A record, for lifecycle work from the reserve too; NULL when there is none. */
 static inline struct spot_rec *spot_rec_get(struct spot_lane *l, bool lifecycle)
 {
-	if (l->rec_free <= (lifecycle ? 0 : SPOT_RESERVE(l->rec_count)))
+	uint32_t least = lifecycle ? 0 : SPOT_RESERVE(l->rec_count);
+
+	if (l->rec_free <= least)
+		spot_done_flush(l);
+	if (l->rec_free <= least)
 		return NULL;
 	spot_recs_used(l, 1);
 	return l->rec_stack[l->rec_free];
@@ -164,7 +172,6 @@ static inline struct spot *spot_ready_take(struct spot_lane *l)
 }
 
 /* hand.c: buffers and memory that go back. */
-void spot_done_flush(struct spot_lane *l);
 void *spot_mem_take(struct spot_lane *l, size_t bytes);
 void spot_mem_give(struct spot_lane *l, void *p);
 
@@ -181,10 +188,11 @@ static inline void spot_done_add(struct spot_lane *l, void *buf, uint8_t origin,
 /* Gives back what the record holds, and the record. */
 static inline void spot_rec_end(struct spot_lane *l, struct spot_rec *r)
 {
-	spot_done_add(l, r->buf, r->origin, r->flow, r->charge);
 	if (r->mem)
 		spot_mem_give(l, r->mem);
-	spot_rec_free(l, r);
+	if (l->ended_count == SPOT_DONE_MAX)
+		spot_done_flush(l);
+	l->ended[l->ended_count++] = r;
 }
 
 /* Moves the bytes of `r` out of its buffer; false when lane memory is short. */

@@ -102,8 +102,8 @@ void spot_lane_seal(struct spot_lane *l)
 
 bool spot_lane_quiet(const struct spot_lane *l)
 {
-	return l->rec_free == l->rec_count && l->calls_held == 0 && l->ops_open == 0 &&
-	       l->mem_own == 0 && l->ready_head == 0 && l->done_count == 0;
+	return l->rec_free == l->rec_count && l->ended_count == 0 && l->calls_held == 0 &&
+	       l->ops_open == 0 && l->mem_own == 0 && l->ready_head == 0 && l->done_count == 0;
 }
 
 unsigned spot_recs_take(struct spot_lane *l, struct spot_rec **recs, unsigned n)

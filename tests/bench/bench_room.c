@@ -43,6 +43,10 @@ static void host_release(void *host, const struct spot_done *done, unsigned n)
 {
 }
 
+static void host_ended(void *host, struct spot_rec *const *recs, unsigned n)
+{
+}
+
 static int host_missing(void *host, const struct spl_key *key, uint8_t origin, uint64_t flow,
 			uint64_t correlation)
 {
@@ -86,7 +90,8 @@ static struct spot_lane *make(uint32_t spots, struct spl_key *keys, const struct
 		.counters = counters,
 		.fails = fails,
 	};
-	struct spot_env env = {NULL, host_send, host_release, host_missing, host_answer, NULL};
+	struct spot_env env = {NULL,	     host_send,	  host_ended, host_release,
+			       host_missing, host_answer, NULL};
 	void *mem[SPOT_MEM_COUNT];
 	struct spot_lane *l;
 

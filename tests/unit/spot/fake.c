@@ -84,19 +84,29 @@ static int host_send(void *host, const struct spot_out *o)
 	return 0;
 }
 
+static void take_back(struct fake *f, void *buf, uint32_t charge)
+{
+	f->charged -= charge;
+	if (buf) {
+		free(buf);
+		f->buffers--;
+	}
+}
+
 static void host_release(void *host, const struct spot_done *done, unsigned n)
 {
-	struct fake *f = ((struct fake_lane *)host)->f;
-
 	CU_ASSERT_FATAL(n >= 1 && n <= 64);
 	for (unsigned i = 0; i < n; i++) {
 		CU_ASSERT(done[i].buf || done[i].charge);
-		f->charged -= done[i].charge;
-		if (done[i].buf) {
-			free(done[i].buf);
-			f->buffers--;
-		}
+		take_back(((struct fake_lane *)host)->f, done[i].buf, done[i].charge);
 	}
+}
+
+static void host_ended(void *host, struct spot_rec *const *recs, unsigned n)
+{
+	CU_ASSERT_FATAL(n >= 1 && n <= 64);
+	for (unsigned i = 0; i < n; i++)
+		take_back(((struct fake_lane *)host)->f, recs[i]->buf, recs[i]->charge);
 }
 
 static int host_missing(void *host, const struct spl_key *key, uint8_t origin, uint64_t flow,
@@ -172,7 +182,7 @@ void fake_init(struct fake *f, unsigned lanes)
 
 void fake_start(struct fake *f)
 {
-	struct spot_env env = {NULL,	     host_send,	  host_release,
+	struct spot_env env = {NULL,	     host_send,	  host_ended,	    host_release,
 			       host_missing, host_answer, host_close_wanted};
 
 	for (unsigned i = 0; i < f->lanes; i++) {
