@@ -94,6 +94,14 @@ static void env_release(void *host, const struct spot_done *done, unsigned n)
 		lane_release(l, done[i].buf, done[i].flow, done[i].charge, done[i].origin);
 }
 
+/* Nothing of the buffer is to be undone before it goes back to `pool`; as rte_pktmbuf_free() finds
+ * out, but from the buffer's first line alone. */
+static inline bool is_bare(const struct rte_mbuf *m, const struct rte_mempool *pool)
+{
+	return m->nb_segs == 1 && rte_mbuf_refcnt_read(m) == 1 && RTE_MBUF_DIRECT(m) &&
+	       m->pool == pool;
+}
+
 static void env_ended(void *host, struct spot_rec *const *recs, unsigned n)
 {
 	struct rte_mbuf *alone[64]; /* as many as spot_env.ended() may give */
@@ -110,15 +118,10 @@ static void env_ended(void *host, struct spot_rec *const *recs, unsigned n)
 		void *buf = recs[i]->buf;
 		struct rte_mbuf *m = (struct rte_mbuf *)((uintptr_t)buf - LANE_BUF_ALONE);
 
-		if (((uintptr_t)buf & LANE_BUF_MASK) != LANE_BUF_ALONE) {
-			put_buffer(l, buf);
-			continue;
-		}
-		m = rte_pktmbuf_prefree_seg(m);
-		if (__builtin_expect(m && m->pool == pool, 1))
+		if (((uintptr_t)buf & LANE_BUF_MASK) == LANE_BUF_ALONE && is_bare(m, pool))
 			alone[k++] = m;
-		else if (m)
-			rte_mempool_put(m->pool, m);
+		else
+			put_buffer(l, buf);
 	}
 	rte_mempool_put_bulk(pool, (void **)alone, k);
 }

@@ -374,6 +374,8 @@ static inline bool is_over(struct spot_lane *l, struct spot *s, enum step step)
 			spot_ready_add(l, s);
 		return true;
 	}
+	if (__builtin_expect(spot_gate_is_plain(&s->gate), 1))
+		return !s->app.head;
 	return !s->app.head && !(s->gate.flags & SPOT_F_SLOW) && s->gate.state <= SPOT_S_READY;
 }
 

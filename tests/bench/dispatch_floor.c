@@ -5,6 +5,7 @@
 #include "dataplane/port/rx.h"
 
 #include <rte_mbuf.h>
+#include <rte_prefetch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -142,23 +143,52 @@ static void serve(struct dispatch_floor *f, const struct floor_record *rec, stru
 	}
 }
 
+/* Where the wire header of each frame is; NULL: it is none for the lane. */
+static void parse(const struct dispatch_floor *f, struct rte_mbuf **m, const uint8_t **at,
+		  unsigned n)
+{
+	struct frame_view v[BURST];
+
+	rx_parse(&f->node->port.local, m, v, n, f->node->sh.pool);
+	for (unsigned i = 0; i < n; i++)
+		at[i] = v[i].kind == FRAME_DATA ? frame_payload(&v[i]) : NULL;
+}
+
+static void parse_short(const struct dispatch_floor *f, struct rte_mbuf *const *m,
+			const uint8_t **at, unsigned n)
+{
+	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+	const struct frame_local *l = &f->node->port.local;
+
+	for (unsigned i = 0; i < n; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(m[i], const uint8_t *));
+	for (unsigned i = 0; i < n; i++) {
+		const uint8_t *d = rte_pktmbuf_mtod(m[i], const uint8_t *);
+		bool ok = m[i]->nb_segs == 1 && (m[i]->ol_flags & good) == good &&
+			  m[i]->pkt_len >= FRAME_HDR_BYTES &&
+			  frame_expected(l, d, m[i]->pkt_len, l->udp_base) > 0;
+
+		at[i] = ok ? d + FRAME_HDR_BYTES : NULL;
+	}
+}
+
 void dispatch_floor_pass(struct dispatch_floor *f, struct dispatch_rx *rx)
 {
 	static struct floor_record rec[RECORDS + 1];
 	struct floor_object *ready[RECORDS];
 	struct rte_mbuf *m[BURST];
-	struct frame_view v[BURST];
-	const uint8_t *message[BURST] = {NULL};
+	const uint8_t *at[BURST], *message[BURST] = {NULL};
 	unsigned n = dispatch_rx_burst(rx, m, BURST), k = 0, made = 0;
 	uint32_t next = 1, bytes = rx->message_bytes - 48;
 
-	rx_parse(&f->node->port.local, m, v, n, f->node->sh.pool);
+	if (f->is_short)
+		parse_short(f, m, at, n);
+	else
+		parse(f, m, at, n);
 	for (unsigned i = 0; i < n; i++) {
-		const uint8_t *p = v[i].data + v[i].payload_off + WIRE_HDR_BYTES;
+		const uint8_t *p = at[i] + WIRE_HDR_BYTES;
 
-		if (v[i].kind != FRAME_DATA)
-			continue;
-		for (uint32_t j = 0; j < rx->per_frame; j++, p += rx->record_bytes) {
+		for (uint32_t j = 0; at[i] && j < rx->per_frame; j++, p += rx->record_bytes) {
 			message[k++] = p + WIRE_MESSAGE_BYTES;
 			if (k < BURST)
 				continue;

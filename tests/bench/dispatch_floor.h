@@ -16,6 +16,9 @@ struct dispatch_floor {
 	size_t slot_bytes, object_bytes;
 	uint64_t handled;
 	uint64_t clock_sum; /* so that the readings are used */
+	/* Parse as the lane parses a frame of a peer it knows (frame_expected()), where only the
+	 * usual shape is told from all others; otherwise as it parses any frame (rx_parse()). */
+	bool is_short;
 };
 
 struct dispatch_floor *dispatch_floor_new(struct t_node *n, const struct spl_key *keys,
