@@ -476,6 +476,31 @@ static void test_no_records(void)
 	test_stop();
 }
 
+/* The record of a turn that ended earlier in the same run is there for what a handler sends. */
+static void test_ended_record_serves_again(void)
+{
+	struct spot_rec *recs[1024];
+	struct spot_lane *l;
+	unsigned n;
+
+	test_start(1);
+	l = f.lane[0].l;
+	fake_create(&f, "a", fake_stage(&test_stage));
+	fake_create(&f, "b", fake_stage(&test_stage));
+	n = spot_recs_take(l, recs, 1024);
+	CU_ASSERT_FATAL(n > 2 && n < 1024);
+	spot_recs_give(l, recs, 2);
+	fake_send(&f, "a", "add", "");
+	fake_send(&f, "b", "send", "b log again");
+	CU_ASSERT_EQUAL(spot_recs_take(l, recs, 1), 0);
+	fake_log_clear();
+	fake_run(&f);
+	CU_ASSERT_EQUAL(test_stage_rc, 0);
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "sent again");
+	spot_recs_give(l, recs + 2, n - 2);
+	test_stop();
+}
+
 /* A burst larger than one round of prefetches, for many Spots, one of them unknown. */
 static void test_burst(void)
 {
@@ -598,6 +623,7 @@ static const struct t_case cases[] = {
 	T(test_copy_out, "S-MSG-4"),
 	T(test_no_memory, "S-LIM-1"),
 	T(test_no_records, "S-LANE-2"),
+	T(test_ended_record_serves_again),
 	T(test_burst, "S-ADM-2"),
 	T(test_view, "S-MSG-3", "S-MSG-5", "S-COMPL-4", "S-MSG-1"),
 	T(test_metadata, "S-META-1", "S-META-3", "S-LIM-2"),
