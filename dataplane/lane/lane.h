@@ -27,7 +27,7 @@
 #include <spotlane/stats.h>
 
 #define LANE_BURST	  32u	 /* frames of one receive call */
-#define LANE_BURSTS	  8u	 /* bursts of a port in one pass, under a flood */
+#define LANE_BURSTS	  4u	 /* bursts of a port in one pass, under a flood */
 #define LANE_POP	  64u	 /* items taken from one ring in a pass */
 #define LANE_MESSAGES	  512u	 /* messages of one input round */
 #define LANE_PLAIN	  64u	 /* of them, those that went straight into a record */
@@ -36,7 +36,7 @@
 #define LANE_FLOW_PACKETS 64u	 /* packets of one flow in one pass */
 #define LANE_TIMER_STEP	  16u	 /* flows whose timers are looked at in a pass */
 #define LANE_EVENTS	  1024u	 /* events with the agent at once */
-#define LANE_ACK_NS	  30000u /* under a flood acknowledgements go together, at most so late */
+#define LANE_ACK_NS	  20000u /* under a flood acknowledgements go together, at most so late and a pass */
 #define LANE_LATE_PART	  16u	/* part of the lane's memory that replies to one peer may wait in */
 #define LANE_COPY_OUT	  64u	/* messages moved out of buffers in a pass */
 #define LANE_BUFFER_BYTES 2304u /* data room of a packet buffer, headroom included */

@@ -12,16 +12,18 @@
 #include <rte_pause.h>
 #include <rte_ring.h>
 
-#define POOL_LOOK 16u /* passes between two looks at the pool */
+#define POOL_LOOK 8u /* passes between two looks at the pool */
 
 /* Reads both clocks and moves the lease into cycles: past it nothing new starts (S-LEASE-2). */
 static void read_clocks(struct lane *l)
 {
 	uint64_t lease = atomic_load_explicit(&l->sh->lease_deadline, memory_order_acquire);
-	uint64_t cycles;
+	uint64_t cycles, ns;
 
 	l->now = spot_now(&l->clock);
-	l->now_ns = l->sh->fake_ns ? *l->sh->fake_ns : clock_boot_ns();
+	ns = l->sh->fake_ns ? *l->sh->fake_ns : clock_boot_ns();
+	if (ns > l->now_ns) /* move_clocks() may have been a little ahead */
+		l->now_ns = ns;
 	if (lease == UINT64_MAX)
 		cycles = UINT64_MAX;
 	else if (lease <= l->now_ns)
@@ -133,15 +135,27 @@ static unsigned take_in(struct lane *l, uint64_t until)
 	return work + spot_run(l->spots, LANE_TURNS, until);
 }
 
-/* Under a flood several bursts one after another, as long as nobody is kept waiting by it: each has
- * run to its end, and nothing is to be sent but acknowledgements. The rest of a pass costs the same
- * for all of them. */
+/* Both clocks by the counter alone, within a pass. */
+static void move_clocks(struct lane *l)
+{
+	uint64_t now = spot_now(&l->clock);
+
+	l->now_ns += spot_to_ns(&l->clock, now - l->now);
+	l->now = now;
+}
+
+/* Under a flood several bursts one after another, because the rest of a pass costs the same for all
+ * of them; as long as each has run to its end, in time, and nothing that others wait for is to be
+ * sent: replies, or frames of other lanes for our transmit queue. */
 static unsigned take_more(struct lane *l, uint64_t until)
 {
 	unsigned work = 0;
 
 	for (unsigned i = 1; i < LANE_BURSTS && l->is_flooded && !l->is_urgent; i++) {
-		if (spot_ready(l->spots))
+		if (spot_ready(l->spots) || l->pool_is_low || tx_waiting(&l->tx))
+			break;
+		move_clocks(l);
+		if (l->now >= until)
 			break;
 		work += take_in(l, until);
 	}

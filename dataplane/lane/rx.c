@@ -83,12 +83,21 @@ static inline struct lane_flow *flow_of(const struct lane_peer *peers, unsigned 
 	return &peer->flows[peer_lane];
 }
 
-/* One segment, whose checksums the port found good or knows to be. */
-static inline bool mbuf_is_sound(const struct rte_mbuf *m)
+/* The checksums of a frame that frame_expected() knows, when the port has not found both good. */
+static __attribute__((noinline)) bool sums_are_good(const struct rte_mbuf *m, uint8_t rx,
+						    uint32_t payload)
+{
+	struct frame_view v = {.data = rte_pktmbuf_mtod(m, uint8_t *),
+			       .rx = rx_hints(m->ol_flags) | rx};
+
+	return frame_sums_ok(&v, (uint16_t)(payload + FRAME_UDP_BYTES));
+}
+
+static inline bool is_vouched_for(const struct rte_mbuf *m)
 {
 	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
 
-	return m->nb_segs == 1 && (m->ol_flags & good) == good; /* NONE has this bit too */
+	return (m->ol_flags & good) == good; /* NONE has these bits too */
 }
 
 /* Frames of one plain message each, the next of their flows, on the port where their peers are, so
@@ -112,11 +121,13 @@ static inline unsigned take_plain(struct lane *l, const struct port *p, struct r
 		struct lane_flow *f;
 		uint32_t len;
 
-		if (!mbuf_is_sound(m[i]) || m[i]->pkt_len < FRAME_HDR_BYTES + FLOW_ONE_HDR)
+		if (m[i]->nb_segs != 1 || m[i]->pkt_len < FRAME_HDR_BYTES + FLOW_ONE_HDR)
 			break;
 		len = frame_expected(&p->local, d, m[i]->pkt_len, udp);
 		if (len < FLOW_ONE_HDR + WIRE_MSG_BYTES ||
 		    !wire_is_app_to(d + FRAME_HDR_BYTES, l->index))
+			break;
+		if (!is_vouched_for(m[i]) && !sums_are_good(m[i], p->local.rx, len))
 			break;
 		f = flow_of(peers, peers_max, d + FRAME_HDR_BYTES, frame_be32(d + 26));
 		d += FRAME_HDR_BYTES;

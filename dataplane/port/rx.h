@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receive: from mbufs to frame views. A lane calls it for each burst of a port that it polls.
+/* Receive: from mbufs to frame views. A lane calls it for the frames that its short way does not
+ * take.
  *
  * mbuf rule: the mbufs stay the caller's. A frame in several segments is copied into one fresh mbuf
  * that replaces it in the array (the old one is freed); when there is none, or it would not fit,

@@ -30,8 +30,8 @@ struct spot_out {
 	const struct spl_target *target; /* of a send or request, as the stage gave it */
 };
 
-/* A buffer reference and credit that the room gives back, of a reply or a message that was moved.
- */
+/* A buffer reference and credit that the room gives back without a record: of a reply, of a message
+ * that was moved, of a creation. */
 struct spot_done {
 	void *buf;	 /* NULL: credit alone */
 	uint64_t flow;	 /* of the record; for charge */
@@ -79,8 +79,8 @@ struct spot_env {
 	int (*send)(void *host, const struct spot_out *out);
 
 	/* `n` (1..64) records are at their end: takes back buffer (NULL: none) and charge (0: none)
-	 * of each. Called at the end of spot_admit(), spot_run() and the commands, or when 64 have
-	 * gathered. */
+	 * of each. Called at the end of spot_admit(), spot_run() and the commands, when 64 have
+	 * gathered, or when a handler sends and records are short. */
 	void (*ended)(void *host, struct spot_rec *const *recs, unsigned n);
 
 	/* The same of buffers and credits without a record. */

@@ -54,7 +54,7 @@ bool spot_rec_move(struct spot_lane *l, struct spot_rec *r)
 	r->buf = NULL;
 	r->mem = mem;
 	r->msg.payload = mem;
-	r->msg.metadata = mem + r->msg.payload_bytes;
+	r->msg.metadata = r->msg.metadata_bytes ? mem + r->msg.payload_bytes : NULL;
 	return true;
 }
 

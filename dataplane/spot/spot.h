@@ -70,8 +70,8 @@ struct spot_reply {
 };
 void spot_reply_in(struct spot_lane *lane, const struct spot_reply *reply);
 
-/* Runs ready owners: at most `max_turns` turns, and none begins after `until` (cycles). Returns the
- * number of turns. */
+/* Runs ready owners: at most `max_turns` turns, and none but the first begins after `until`
+ * (cycles). Returns the number of turns. */
 unsigned spot_run(struct spot_lane *lane, unsigned max_turns, uint64_t until);
 
 /* True when an owner is ready: the lane must not nap. */

@@ -186,9 +186,12 @@ void dispatch_floor_pass(struct dispatch_floor *f, struct dispatch_rx *rx)
 	else
 		parse(f, m, at, n);
 	for (unsigned i = 0; i < n; i++) {
-		const uint8_t *p = at[i] + WIRE_HDR_BYTES;
+		const uint8_t *p = at[i];
 
-		for (uint32_t j = 0; at[i] && j < rx->per_frame; j++, p += rx->record_bytes) {
+		if (!p)
+			continue;
+		p += WIRE_HDR_BYTES;
+		for (uint32_t j = 0; j < rx->per_frame; j++, p += rx->record_bytes) {
 			message[k++] = p + WIRE_MESSAGE_BYTES;
 			if (k < BURST)
 				continue;

@@ -5,24 +5,57 @@
 #include "common/wire_msg.h"
 #include "tests/lib/t_main.h"
 #include "tests/lib/t_node.h"
-#include "tests/vdev/t_stage.h"
 
 #include <CUnit/CUnit.h>
 
 #define US 1000u
 
-static const struct spl_stage *const stages[] = {&t_stage};
 static struct t_node node;
 static uint64_t now;
+
+static int on_count(struct spl_turn *turn, void *state, const struct spl_message *msg)
+{
+	(*(uint64_t *)state)++;
+	return SPL_DONE;
+}
+
+static int on_get(struct spl_turn *turn, void *state, const struct spl_message *msg)
+{
+	return spl_reply(turn, SPL_CONTENT_RAW, state, sizeof(uint64_t)) ? SPL_FAIL(0) : SPL_DONE;
+}
+
+/* Takes 150 us. */
+static int on_spend(struct spl_turn *turn, void *state, const struct spl_message *msg)
+{
+	now += 150 * US;
+	return SPL_DONE;
+}
+
+static const struct spl_handler handlers[] = {{"count", SPL_TAKES_SEND, on_count},
+					      {"get", SPL_TAKES_REQUEST, on_get},
+					      {"spend", SPL_TAKES_SEND, on_spend}};
+static const struct spl_stage stage = {
+	.api = SPL_STAGE_API,
+	.size = sizeof(struct spl_stage),
+	.type = "t",
+	.kind = SPL_KIND_USER,
+	.relocation = SPL_RELOCATION_DISABLED,
+	.state_bytes = sizeof(uint64_t),
+	.handlers = handlers,
+	.handler_count = T_COUNT(handlers),
+};
+static const struct spl_stage *const stages[] = {&stage};
 
 static int eal_init(void)
 {
 	return t_eal_start(1);
 }
 
-static void start(unsigned peers)
+static void start_with(unsigned peers, uint32_t pool_low)
 {
 	struct t_node_conf c = {.lanes = 1, .stages = stages, .n_stages = 1, .fake_ns = &now};
+
+	c.pool_low = pool_low;
 
 	now = 1000000000;
 	t_node_start(&node, &c);
@@ -32,20 +65,32 @@ static void start(unsigned peers)
 	now += 1000 * US;
 }
 
-/* Each peer queues `n` messages for "s", each of which fills a packet. */
-static void queue(unsigned n, uint8_t kind, const char *packet)
+static void start(unsigned peers)
 {
+	start_with(peers, 0);
+}
+
+/* The peer queues `n` messages for "s", each of which fills a packet. */
+static void queue(struct t_peer *p, unsigned n, const char *packet, uint32_t budget_us)
+{
+	bool ask = strcmp(packet, "get") == 0;
 	uint8_t m[WIRE_MSG_BYTES + 1000] = {0};
-	struct wire_msg h = {.kind = kind, .target = spl_spot_key("s", 1)};
+	struct wire_msg h = {.kind = ask ? SPL_MSG_SPOT_REQUEST : SPL_MSG_SPOT_SEND,
+			     .target = spl_spot_key("s", 1),
+			     .budget_us = budget_us};
 
 	h.packet = spl_packet_key(packet, strlen(packet));
-	for (uint64_t k = 1; k <= n; k++) {
-		h.correlation = kind == SPL_MSG_SPOT_REQUEST ? k : 0;
+	while (n-- > 0) {
+		h.correlation = ask ? p->next_correlation++ : 0;
 		wire_msg_put(m, &h);
-		memcpy(m + WIRE_MSG_BYTES, &k, sizeof(k));
-		for (unsigned i = 0; i < node.n_peers; i++)
-			t_peer_raw(node.peer[i], 0, m, sizeof(m));
+		t_peer_raw(p, 0, m, sizeof(m));
 	}
+}
+
+static void queue_all(unsigned n, const char *packet)
+{
+	for (unsigned i = 0; i < node.n_peers; i++)
+		queue(node.peer[i], n, packet, 0);
 }
 
 /* Steps once; how much the counter has grown by it. */
@@ -70,10 +115,10 @@ static void stop(void)
 
 static void test_flood_is_taken_in_several_bursts(void)
 {
-	enum { PEERS = 4, EACH = 40 };
+	enum { PEERS = 3, EACH = 40 };
 
 	start(PEERS);
-	queue(EACH, SPL_MSG_SPOT_SEND, "seq");
+	queue_all(EACH, "count");
 	CU_ASSERT_EQUAL(step(SPL_C_TURNS), PEERS * EACH);
 	stop();
 }
@@ -84,11 +129,22 @@ static void test_flood_does_not_hold_replies_back(void)
 	enum { PEERS = 4, EACH = 40 };
 
 	start(PEERS);
-	queue(EACH, SPL_MSG_SPOT_REQUEST, "get");
+	queue_all(EACH, "get");
 	CU_ASSERT_EQUAL(step(SPL_C_TURNS), LANE_BURST);
 	for (uint64_t turns = LANE_BURST; turns < PEERS * EACH; turns += LANE_BURST)
 		CU_ASSERT_EQUAL(step(SPL_C_TURNS), LANE_BURST);
 	CU_ASSERT_EQUAL(t_node_counter(&node, SPL_C_REPLIES_SENT), PEERS * EACH);
+	stop();
+}
+
+/* While buffers are low a pass takes no more than one burst, so that copying out keeps up. */
+static void test_flood_waits_for_buffers(void)
+{
+	start_with(3, UINT32_MAX);
+	while (t_node_counter(&node, SPL_C_MBUFS_LOW) == 0)
+		t_node_step(&node);
+	queue_all(40, "count");
+	CU_ASSERT_EQUAL(step(SPL_C_TURNS), LANE_BURST);
 	stop();
 }
 
@@ -98,7 +154,7 @@ static void test_flood_acknowledges_in_time(void)
 	enum { PEERS = 16, EACH = 60, PASS = LANE_BURST * LANE_BURSTS };
 
 	start(PEERS);
-	queue(EACH, SPL_MSG_SPOT_SEND, "seq");
+	queue_all(EACH, "count");
 	CU_ASSERT_FATAL(PEERS * EACH >= 3 * PASS);
 	CU_ASSERT_TRUE(step(SPL_C_FRAMES_TX) > 0);
 	now += LANE_ACK_NS - 1;
@@ -109,10 +165,36 @@ static void test_flood_acknowledges_in_time(void)
 	stop();
 }
 
+/* Bursts are taken until the pass has had its time. */
+static void test_flood_pass_ends_in_time(void)
+{
+	start(4);
+	for (unsigned i = 0; i < node.n_peers; i++) {
+		queue(node.peer[i], LANE_BURST - 1, "count", 0);
+		queue(node.peer[i], 1, "spend", 0);
+	}
+	CU_ASSERT_FATAL(LANE_BURSTS >= 4 && LANE_PASS_US > 150 && LANE_PASS_US < 300);
+	CU_ASSERT_EQUAL(step(SPL_C_TURNS), 2 * LANE_BURST);
+	CU_ASSERT_EQUAL(step(SPL_C_TURNS), 2 * LANE_BURST);
+	stop();
+}
+
+/* What is left of a deadline counts from when the request came, not from when the pass began. */
+static void test_flood_deadlines_begin_late_in_a_pass(void)
+{
+	start(2);
+	queue(node.peer[0], LANE_BURST - 1, "count", 0);
+	queue(node.peer[0], 1, "spend", 0);
+	queue(node.peer[1], 1, "get", 100);
+	CU_ASSERT_EQUAL(step(SPL_C_TURNS), LANE_BURST + 1);
+	CU_ASSERT_EQUAL(t_node_fails(&node, SPL_FAIL_EXPIRED), 0);
+	stop();
+}
+
 static const struct t_case cases[] = {
-	T(test_flood_is_taken_in_several_bursts),
-	T(test_flood_does_not_hold_replies_back),
-	T(test_flood_acknowledges_in_time),
+	T(test_flood_is_taken_in_several_bursts), T(test_flood_does_not_hold_replies_back),
+	T(test_flood_waits_for_buffers),	  T(test_flood_acknowledges_in_time),
+	T(test_flood_pass_ends_in_time),	  T(test_flood_deadlines_begin_late_in_a_pass),
 };
 static const struct t_suite suites[] = {T_SUITE("flood", eal_init, t_eal_stop, cases)};
 

@@ -406,6 +406,7 @@ static void test_copy_out(void)
 		snprintf(text, sizeof(text), "m%d", i);
 		CU_ASSERT(fake_replied(&f, r[i], SPL_OK, text));
 	}
+	CU_ASSERT_PTR_NULL(test_stage_seen.metadata);
 	/* Turns start on copies while buffers are short: a suspended one pins none. */
 	f.pool_low = true;
 	spot_lane_set(l, f.lease, true, UINT32_MAX);
