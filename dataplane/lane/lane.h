@@ -36,7 +36,7 @@
 #define LANE_FLOW_PACKETS 64u	 /* packets of one flow in one pass */
 #define LANE_TIMER_STEP	  16u	 /* flows whose timers are looked at in a pass */
 #define LANE_EVENTS	  1024u	 /* events with the agent at once */
-#define LANE_ACK_NS	  20000u /* under a flood acknowledgements go together, at most so late and a pass */
+#define LANE_ACK_NS	  20000u /* acknowledgements of a flood go together: so long and a pass */
 #define LANE_LATE_PART	  16u	/* part of the lane's memory that replies to one peer may wait in */
 #define LANE_COPY_OUT	  64u	/* messages moved out of buffers in a pass */
 #define LANE_BUFFER_BYTES 2304u /* data room of a packet buffer, headroom included */
