@@ -25,18 +25,24 @@
 
 #include <stdint.h>
 
-#define DP_MAGIC	 0x314c5053u /* "SPL1" */
-#define DP_VERSION	 1
-#define DP_PACKET_MAX	 65536 /* bytes of one packet, header included */
-#define DP_INLINE_MAX	 32768 /* bytes of one byte string inside a packet */
-#define DP_HEADER_BYTES	 36
-#define DP_SOCKET_NAME	 "dataplane.sock"
-#define DP_LOCK_NAME	 "dataplane.lock" /* flock'ed by the dataplane for its life */
-#define DP_INVENTORY_MAX 128		  /* objects of one inventory page */
+#define DP_MAGIC	  0x314c5053u /* "SPL1" */
+#define DP_VERSION	  1
+#define DP_PACKET_MAX	  65536 /* bytes of one packet, header included */
+#define DP_INLINE_MAX	  32768 /* bytes of one byte string inside a packet */
+#define DP_HEADER_BYTES	  36
+#define DP_SOCKET_NAME	  "dataplane.sock"
+#define DP_LOCK_NAME	  "dataplane.lock" /* flock'ed by the dataplane for its life */
+#define DP_INVENTORY_MAX  128		   /* objects of one inventory page */
 
-#define DP_F_REQ	 1u
-#define DP_F_REP	 2u
-#define DP_F_EVT	 4u
+/* What a configuration may hold, of texts of at most 255 bytes each. */
+#define DP_STAGES_MAX	  64u
+#define DP_DIRS_MAX	  16u
+#define DP_ARGS_MAX	  32u
+#define DP_LIST_BYTES_MAX DP_INLINE_MAX /* of one encoded list */
+
+#define DP_F_REQ	  1u
+#define DP_F_REP	  2u
+#define DP_F_EVT	  4u
 
 struct dp_header {
 	uint16_t version, type, flags, nfds;

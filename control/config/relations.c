@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rules that bind several options together. Pure except for the set of allowed CPUs, which the
  * caller passes. Reports every rule that is broken. */
+#include "common/dp.h"
 #include "control/config/read.h"
 
 #include <string.h>
 
 #define FRAME_EXTRA (128 + 14 + 4) /* headroom, Ethernet header, one VLAN tag */
-#define DIRS_MAX    16		   /* what the dataplane takes (dataplane/agent/runcfg.h) */
-#define EAL_MAX	    32
 
 /* Reports at the line where option `path` of the top table was set, else at the file. */
 static void fail_top(const struct conf_reader *r, const char *path, const char *why)
@@ -115,13 +114,14 @@ static void check_lists(const struct conf_reader *r)
 	const struct config *c = r->cfg;
 	char why[CONF_WHY_MAX];
 
-	if (c->stage_dirs.n > DIRS_MAX) {
-		snprintf(why, sizeof(why), "%u directories, at most %d", c->stage_dirs.n, DIRS_MAX);
+	if (c->stage_dirs.n > DP_DIRS_MAX) {
+		snprintf(why, sizeof(why), "%u directories, at most %u", c->stage_dirs.n,
+			 DP_DIRS_MAX);
 		fail_top(r, "stage_dirs", why);
 	}
-	if (c->eal.extra_args.n > EAL_MAX) {
-		snprintf(why, sizeof(why), "%u arguments, at most %d", c->eal.extra_args.n,
-			 EAL_MAX);
+	if (c->eal.extra_args.n > DP_ARGS_MAX) {
+		snprintf(why, sizeof(why), "%u arguments, at most %u", c->eal.extra_args.n,
+			 DP_ARGS_MAX);
 		fail_top(r, "eal.extra_args", why);
 	}
 }

@@ -12,11 +12,13 @@
 #define CREDIT_MIN 16384u
 #define CREDIT_MAX (4u << 20)
 #define HEADROOM   128u
-#define LIST_BYTES 16384u
+
+_Static_assert(CONF_STAGES_MAX == DP_STAGES_MAX, "what is read is what is taken");
 
 struct lists {
 	uint8_t lcores[2 * CONF_LIST_MAX];
-	uint8_t eal[LIST_BYTES], ports[LIST_BYTES], stages[LIST_BYTES], dirs[LIST_BYTES];
+	uint8_t eal[DP_LIST_BYTES_MAX], ports[DP_LIST_BYTES_MAX], stages[DP_LIST_BYTES_MAX],
+		dirs[DP_LIST_BYTES_MAX];
 };
 
 static int complain(char *err, size_t n, const char *what, const char *why)
@@ -32,7 +34,7 @@ static struct pack_bytes written(const struct pack_writer *w)
 
 static int put_texts(struct pack_bytes *out, uint8_t *buf, const struct conf_texts *t)
 {
-	struct pack_writer w = {.p = buf, .cap = LIST_BYTES};
+	struct pack_writer w = {.p = buf, .cap = DP_LIST_BYTES_MAX};
 
 	for (unsigned i = 0; i < t->n; i++)
 		pack_put_text(&w, dp_text(t->v[i]));
@@ -42,7 +44,7 @@ static int put_texts(struct pack_bytes *out, uint8_t *buf, const struct conf_tex
 
 static int put_ports(struct pack_bytes *out, uint8_t *buf, const struct config *cfg)
 {
-	struct pack_writer w = {.p = buf, .cap = LIST_BYTES};
+	struct pack_writer w = {.p = buf, .cap = DP_LIST_BYTES_MAX};
 
 	for (unsigned i = 0; i < cfg->n_ports; i++) {
 		const struct conf_port *p = &cfg->ports[i];
@@ -64,7 +66,7 @@ static int put_ports(struct pack_bytes *out, uint8_t *buf, const struct config *
 
 static int put_stages(struct pack_bytes *out, uint8_t *buf, const struct config *cfg)
 {
-	struct pack_writer w = {.p = buf, .cap = LIST_BYTES};
+	struct pack_writer w = {.p = buf, .cap = DP_LIST_BYTES_MAX};
 
 	for (unsigned i = 0; i < cfg->n_stages; i++) {
 		const struct dp_stage m = {
@@ -136,13 +138,17 @@ static int put_lists(struct dp_config *m, struct lists *l, const struct config *
 		pack_put_u16(&w, (uint16_t)cfg->dataplane.lcores.v[i]);
 	m->lcores = written(&w);
 	if (put_texts(&m->eal_args, l->eal, &cfg->eal.extra_args) < 0)
-		return complain(err, n, "eal.extra_args", "too much text (16 KiB together)");
+		return complain(err, n, "eal.extra_args", "too much text (32 KiB together)");
 	if (put_texts(&m->stage_dirs, l->dirs, &cfg->stage_dirs) < 0)
-		return complain(err, n, "stage_dirs", "a path is longer than 255 bytes");
+		return complain(
+			err, n, "stage_dirs",
+			"a path is longer than 255 bytes, or too much text (32 KiB together)");
 	if (put_stages(&m->stages, l->stages, cfg) < 0)
-		return complain(err, n, "stages", "a module path is longer than 255 bytes");
+		return complain(err, n, "stages",
+				"a module path is longer than 255 bytes, or too much text (32 KiB "
+				"together)");
 	if (put_ports(&m->ports, l->ports, cfg) < 0)
-		return complain(err, n, "ports", "too much text (16 KiB together)");
+		return complain(err, n, "ports", "too much text (32 KiB together)");
 	return 0;
 }
 

@@ -85,7 +85,7 @@ static int take_stages(struct runcfg *r, const struct dp_config *in, char *err, 
 		struct dp_stage d;
 
 		dp_get_stage(&rd, &d);
-		if (rd.bad || r->n_stages == RUNCFG_STAGES_MAX)
+		if (rd.bad || r->n_stages == DP_STAGES_MAX)
 			return bad(err, n, "stages", "malformed list, or more than 64");
 		r->stage[r->n_stages].module = keep(r, d.module);
 		r->stage[r->n_stages].symbol = keep(r, d.symbol);
@@ -127,9 +127,9 @@ int runcfg_take(struct runcfg *out, const struct dp_config *in, char *err, size_
 	if (spl_name_set(&out->mesh, in->mesh.p, in->mesh.len))
 		return bad(err, err_bytes, "mesh", "no legal name");
 	out->file_prefix = keep(out, in->file_prefix);
-	if (take_texts(out, in->eal_args, out->eal_arg, RUNCFG_ARGS_MAX, &out->n_eal_args))
+	if (take_texts(out, in->eal_args, out->eal_arg, DP_ARGS_MAX, &out->n_eal_args))
 		return bad(err, err_bytes, "eal_args", "too many or too long");
-	if (take_texts(out, in->stage_dirs, out->stage_dir, RUNCFG_DIRS_MAX, &out->n_stage_dirs))
+	if (take_texts(out, in->stage_dirs, out->stage_dir, DP_DIRS_MAX, &out->n_stage_dirs))
 		return bad(err, err_bytes, "stage_dirs", "too many or too long");
 	rc = take_lcores(out, in, err, err_bytes);
 	if (!rc)

@@ -11,11 +11,8 @@
 #include <spotlane/ids.h>
 #include <spotlane/limits.h>
 
-#define RUNCFG_LANES_MAX  127u /* one lcore is the agent's */
-#define RUNCFG_STAGES_MAX 64u
-#define RUNCFG_DIRS_MAX	  16u
-#define RUNCFG_ARGS_MAX	  32u
-#define RUNCFG_TEXT_MAX	  16384u
+#define RUNCFG_LANES_MAX 127u /* one lcore is the agent's */
+#define RUNCFG_TEXT_MAX	 ((2 * DP_STAGES_MAX + DP_DIRS_MAX + DP_ARGS_MAX + 1) * 256u)
 
 struct runcfg_stage {
 	const char *module;
@@ -31,11 +28,11 @@ struct runcfg {
 	int lane_cpu[RUNCFG_LANES_MAX]; /* -1: any */
 	struct port_config port[PORTS_MAX];
 	unsigned n_ports;
-	struct runcfg_stage stage[RUNCFG_STAGES_MAX];
+	struct runcfg_stage stage[DP_STAGES_MAX];
 	unsigned n_stages;
-	const char *stage_dir[RUNCFG_DIRS_MAX];
+	const char *stage_dir[DP_DIRS_MAX];
 	unsigned n_stage_dirs;
-	const char *eal_arg[RUNCFG_ARGS_MAX];
+	const char *eal_arg[DP_ARGS_MAX];
 	unsigned n_eal_args;
 	char text[RUNCFG_TEXT_MAX]; /* what the pointers above point into */
 	size_t text_len;
