@@ -5,7 +5,24 @@
 #include "control/host/host_priv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+/* Why a call has no answer. */
+static void call_failed(struct host_wait *w, const struct dplink_end *end)
+{
+	char text[256];
+
+	if (end->rc == -EREMOTEIO) {
+		snprintf(text, sizeof(text), "%.*s", (int)end->text.len, (const char *)end->text.p);
+		host_method_fail(w, end->kind, text);
+	} else if (end->rc == -ETIMEDOUT) {
+		host_method_fail(w, SPL_E_DEADLINE_EXCEEDED,
+				 "the dataplane did not answer in time");
+	} else {
+		host_method_fail(w, SPL_E_UNAVAILABLE, "the dataplane is not reachable");
+	}
+}
 
 static void on_called(void *ctx, uint64_t tag, const struct dplink_end *end)
 {
@@ -15,12 +32,7 @@ static void on_called(void *ctx, uint64_t tag, const struct dplink_end *end)
 	json_t *out = NULL;
 
 	if (end->rc < 0) {
-		host_method_fail(w,
-				 end->rc == -EREMOTEIO	 ? end->kind
-				 : end->rc == -ETIMEDOUT ? SPL_E_DEADLINE_EXCEEDED
-							 : SPL_E_UNAVAILABLE,
-				 end->rc == -ETIMEDOUT ? "the dataplane did not answer in time"
-						       : "the dataplane is not reachable");
+		call_failed(w, end);
 		goto out;
 	}
 	dp_get_spot_called(&end->m->body, &m);

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define RETRY_MS      500
-#define LIFE_SCAN_MAX 64u /* ended lifecycles told of at a start; the next start tells of more */
+#define LIFE_SCAN_MAX 64u /* lifecycles looked at at a start, the first by name: AUTH_ENDED_MAX */
 
 struct job {
 	struct store_batch b;

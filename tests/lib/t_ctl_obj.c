@@ -359,6 +359,11 @@ static void spot_call(struct t_ctl *f, uint64_t corr, struct pack_reader *r, int
 		return;
 	}
 	f->seen->calls++;
+	if (m.packet.len == 6 && memcmp(m.packet.p, "refuse", 6) == 0) {
+		ok(f, corr, SPL_E_CAPACITY_EXCEEDED, "no room for it");
+		dp_blob_unmap(&blob);
+		return;
+	}
 	o = find(f, m.id);
 	if (f->seen->fenced || t_ctl_now(f) >= f->seen->lease_deadline)
 		out.kind = SPL_E_UNAVAILABLE;

@@ -158,6 +158,10 @@ static void test_host_calls_to_spots(void)
 	a = rig_call("spot.request", json_pack("{s:s,s:s}", "id", "nobody", "packet", "echo"));
 	IS(rig_kind(a), "NotFound");
 	json_decref(a);
+	a = rig_call("spot.request", json_pack("{s:s,s:s}", "id", "s", "packet", "refuse"));
+	IS(rig_kind(a), "CapacityExceeded");
+	CU_ASSERT_PTR_NOT_NULL(strstr(rig_text(a, "message"), "no room for it"));
+	json_decref(a);
 	rig_end();
 }
 
