@@ -202,6 +202,7 @@ enum auth_fx_kind {
 	AUTH_FX_LEASE_LOST,	 /* M04: fence now */
 	AUTH_FX_INVENTORY,	 /* M02: send the whole inventory, then INVENTORY_END */
 	AUTH_FX_LIFECYCLE_CHECK, /* M60: answer with AUTH_EV_LIFECYCLE */
+	AUTH_FX_LIFECYCLE_GONE,	 /* a lifecycle that has ended has no row left: forget it */
 	AUTH_FX_HOST_STOPPED,	 /* the planned stop is over, or the start failed: rows released,
 				  * lease gone. With `forced` the dataplane must be ended first,
 				  * then HOST_DEAD: what it held is released after that */
@@ -245,7 +246,7 @@ struct auth_effect {
 			const char *text;
 			bool forced;
 		} stop;
-		struct { /* LIFECYCLE_CHECK */
+		struct { /* LIFECYCLE_CHECK, LIFECYCLE_GONE: rid */
 			struct spl_name rid;
 			uint64_t lifecycle;
 		} check;

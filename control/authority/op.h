@@ -108,6 +108,9 @@ void auth_reclaim_row(struct auth *a, struct auth_op *op, const struct row_obj *
 		      int64_t mr);
 void auth_reclaim_tell(struct auth *a, struct auth_work *w, bool freed);
 void auth_reclaim_swept(struct auth *a, struct auth_op *op, uint32_t freed, uint32_t kept);
+/* No row of the lifecycle is left. When its end is proved the host need not remember it either; one
+ * that finds no place to wait in is told again at the next start. */
+void auth_reclaim_gone(struct auth *a, struct auth_bytes rid);
 void auth_reclaim_lifecycle(struct auth *a, const struct auth_event *e);
 void auth_reclaim_resend(struct auth *a);
 void auth_reclaim_op_gone(struct auth *a, struct auth_op *op);

@@ -15,6 +15,7 @@
 #define AUTH_BATCH_BYTES (3U << 20) /* of keys and values written by one group */
 #define AUTH_SWEEP_PAGE	 256
 #define AUTH_ENDED_MAX	 64 /* dead lifecycles remembered */
+#define AUTH_GONE_MAX	 8  /* of them, those that the host is about to forget */
 #define AUTH_LOGS_MAX	 64 /* log records not yet pulled */
 #define AUTH_RETRY_MIN	 (100 * AUTH_MS)
 #define AUTH_RETRY_MAX	 (5000 * AUTH_MS)
@@ -79,6 +80,11 @@ struct auth_batch {
 	struct auth_chunk *chunks; /* memory of the batch, kept for the next */
 	bool out;		   /* with the driver */
 	struct auth_fx fx;
+};
+
+struct auth_gone {
+	struct auth_fx fx;
+	struct spl_name rid;
 };
 
 static inline struct auth_bytes auth_name(const struct spl_name *n)

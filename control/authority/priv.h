@@ -65,6 +65,7 @@ struct auth {
 	struct auth_timer sweep_retry;
 	struct auth_ended ended[AUTH_ENDED_MAX];
 	unsigned n_ended;
+	struct auth_gone gone[AUTH_GONE_MAX];
 	struct auth_inventory *inventory; /* while resuming */
 	TAILQ_HEAD(, auth_reclaim) jobs;  /* reclaims */
 	uint32_t n_jobs;

@@ -300,6 +300,27 @@ void auth_reclaim_swept(struct auth *a, struct auth_op *op, uint32_t freed, uint
 	auth_op_finish(a, op, SPL_OK, "%u reclaimed", freed);
 }
 
+static void fill_gone(struct auth *a, struct auth_fx *fx, struct auth_effect *out)
+{
+	out->u.check.rid = ((struct auth_gone *)((char *)fx - offsetof(struct auth_gone, fx)))->rid;
+}
+
+void auth_reclaim_gone(struct auth *a, struct auth_bytes rid)
+{
+	struct auth_gone *g = a->gone;
+
+	if (!auth_ended_has(a, rid))
+		return;
+	while (g < a->gone + AUTH_GONE_MAX && g->fx.queued)
+		g++;
+	if (g == a->gone + AUTH_GONE_MAX)
+		return;
+	auth_name_copy(&g->rid, rid);
+	g->fx.kind = AUTH_FX_LIFECYCLE_GONE;
+	g->fx.fill = fill_gone;
+	auth_fx_queue(a, &g->fx);
+}
+
 static void answered(struct auth *a, struct auth_reclaim *j, const struct auth_event *e)
 {
 	if (e->u.lifecycle.state == AUTH_LIFE_HELD)

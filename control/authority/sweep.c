@@ -244,6 +244,8 @@ static void finish(struct auth *a, struct auth_sweep *s)
 	a->sweep = NULL;
 	if (s->op)
 		auth_reclaim_swept(a, s->op, s->freed, s->kept);
+	if (s->kind == AUTH_SWEEP_RECLAIM && s->kept == 0)
+		auth_reclaim_gone(a, auth_name(&s->rid));
 	if (!s->cancelled)
 		auth_host_sweep_done(a, s->kind);
 	free(s);

@@ -206,6 +206,9 @@ static void take_effect(struct host *h, struct auth_effect *fx)
 	case AUTH_FX_LIFECYCLE_CHECK:
 		host_life_check(h, &fx->u.check.rid, fx->u.check.lifecycle);
 		break;
+	case AUTH_FX_LIFECYCLE_GONE:
+		host_life_ended(h, &fx->u.check.rid);
+		break;
 	case AUTH_FX_HOST_STOPPED:
 		on_host_stopped(h, fx->u.stop.forced, fx->u.stop.text);
 		break;

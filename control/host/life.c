@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define RETRY_MS      500
-#define LIFE_SCAN_MAX 64u /* lifecycles looked at at a start, the first by name: AUTH_ENDED_MAX */
+#define LIFE_SCAN_MAX 64u /* lifecycles told of at a start: AUTH_ENDED_MAX */
 
 struct job {
 	struct store_batch b;

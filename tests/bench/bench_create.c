@@ -298,6 +298,7 @@ static void drive(struct create *c)
 		case AUTH_FX_LEASE_LOST:
 		case AUTH_FX_INVENTORY:
 		case AUTH_FX_LIFECYCLE_CHECK:
+		case AUTH_FX_LIFECYCLE_GONE:
 		case AUTH_FX_HOST_STOPPED:
 		case AUTH_FX_LOG:
 			break;

@@ -259,6 +259,8 @@ static void pump(struct world *w)
 		case AUTH_FX_LIFECYCLE_CHECK:
 			lifecycle_check(w, &fx.u.check.rid, fx.u.check.lifecycle);
 			break;
+		case AUTH_FX_LIFECYCLE_GONE: /* the world remembers every one */
+			break;
 		case AUTH_FX_HOST_STOPPED:
 			sim_problem(w, "the authority stopped: %s", fx.u.stop.text);
 			break;

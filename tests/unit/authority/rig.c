@@ -438,6 +438,9 @@ void rig_run(void)
 		case AUTH_FX_LIFECYCLE_CHECK:
 			tell_life(&fx.u.check.rid, fx.u.check.lifecycle);
 			break;
+		case AUTH_FX_LIFECYCLE_GONE:
+			rig.gone++;
+			break;
 		case AUTH_FX_HOST_STOPPED:
 			rig.stopped++;
 			rig.forced += fx.u.stop.forced;

@@ -80,6 +80,7 @@ struct rig {
 	struct rig_reply *replies;
 	unsigned n_replies;
 	unsigned host_ready, lease_told, lease_lost, inventories, stopped, forced, checks, errors;
+	unsigned gone; /* lifecycles that the host was told to forget */
 	struct auth_host_id id;
 	int64_t deadline;
 	enum auth_host_state state;

@@ -233,6 +233,7 @@ static void test_reclaim_node(void)
 			CU_FAIL("a row is left");
 	}
 	CU_ASSERT_EQUAL(rig_gen("other"), gen);
+	CU_ASSERT_EQUAL(rig.gone, 1);
 	t = rig_ask(AUTH_RECLAIM_NODE, text); /* again: nothing to do */
 	CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && rig_got(t)->r.reclaimed == 0);
 	CU_ASSERT_TRUE(rig_is_created(rig_goc("old5", "room")));

@@ -4,6 +4,7 @@
  */
 #include "common/wire_msg.h"
 #include "control/host/host_priv.h"
+#include "control/store/store_sqlite.h"
 #include "tests/unit/host/rig.h"
 
 #include <fcntl.h>
@@ -80,6 +81,45 @@ static void test_death_makes_unavailable_until_reclaimed(void)
 	IS(rig_get_or_create("room-2", "room", &gen), "Created");
 	CU_ASSERT(gen > old_gen);
 	CU_ASSERT_EQUAL(rig_seen()->factories, 2);
+	rig_end();
+}
+
+/* Control is down: does the store remember the old lifecycle? */
+static bool is_remembered(void)
+{
+	const struct store_sqlite_opts o = {.path = rig.cfg->store.path};
+	struct store_item item;
+	struct store *st;
+	char key[300], err[256];
+	int rc;
+
+	CU_ASSERT_EQUAL_FATAL(store_sqlite_open(&st, &o, err, sizeof(err)), 0);
+	snprintf(key, sizeof(key), "proc/%s", old_rid);
+	rc = store_read(st, (struct store_bytes){key, strlen(key)}, &item);
+	if (rc == STORE_OK)
+		store_item_free(&item);
+	store_close(st);
+	return rc == STORE_OK;
+}
+
+/* Only while there is something of it. */
+static void test_death_is_remembered_until_nothing_is_left(void)
+{
+	const char *kind;
+
+	create(NULL);
+	rig_control_dies();
+	rig_child_dies();
+	CU_ASSERT_TRUE(is_remembered());
+	rig_control("sqlite");
+	CU_ASSERT_EQUAL(reclaim("id", "room-1", &kind), 1);
+	rig_control_dies();
+	CU_ASSERT_TRUE(is_remembered());
+	rig_control("sqlite");
+	CU_ASSERT_EQUAL(reclaim("node", old_rid, &kind), 9);
+	rig_pass(1000);
+	rig_control_dies();
+	CU_ASSERT_FALSE(is_remembered());
 	rig_end();
 }
 
@@ -211,6 +251,7 @@ static void test_death_is_not_told_as_a_missing_spot(void)
 static const struct t_case cases[] = {
 	T(test_death_makes_unavailable_until_reclaimed, "A-FAIL-3", "A-FAIL-10", "A-LOC-18"),
 	T(test_death_is_not_told_as_a_missing_spot, "A-LOC-40", "A-LOC-52", "A-FAIL-3"),
+	T(test_death_is_remembered_until_nothing_is_left, "A-FAIL-10"),
 	T(test_death_of_both_is_proved_by_the_next_control, "A-FAIL-10"),
 	T(test_death_with_on_restart_frees_the_rows_by_itself, "A-FAIL-10"),
 	T(test_death_is_looked_for_again_with_the_new_lifecycle),
