@@ -145,10 +145,10 @@ static inline unsigned wire_flow_dst_lane(const uint8_t *p)
 /* True when bytes 0..7 are those of a FLOW packet of the application class to lane `lane`. */
 static inline bool wire_is_app_to(const uint8_t *p, unsigned lane)
 {
-	const uint64_t want = (uint64_t)(WIRE_VERSION << 4 | SPL_PKT_FLOW) << 56 | (uint64_t)lane
-											   << 24;
+	const uint64_t flow = (uint64_t)(WIRE_VERSION << 4 | SPL_PKT_FLOW) << 56;
 
-	return (wire_load_u64(p) & ~(0xffULL << 32)) == want; /* from any lane */
+	return (wire_load_u64(p) & ~(0xffULL << 32)) ==
+	       (flow | (uint64_t)lane << 24); /* from any */
 }
 
 /* The association table slot in a flow id; the rest are 48 random bits. */

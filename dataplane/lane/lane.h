@@ -135,8 +135,7 @@ struct lane {
 
 	/* the pass */
 	uint64_t now;	/* cycles */
-	uint64_t began; /* when this pass did, the one before it, until the clock is read */
-	bool was_busy;	/* it did work */
+	uint64_t began; /* when this pass did; until its clock is read, when the one before did */
 	uint64_t now_ns;
 	uint64_t loops;
 	struct idle idle;

@@ -105,12 +105,13 @@ static unsigned drain_rings(struct lane *l)
 	return total;
 }
 
-/* A pass that did work ends where the next one begins: nothing idles in between. */
+/* A pass that did work ends where the next one begins: nothing idles in between. `began` is 0 after
+ * one that did not. */
 static void note_length(struct lane *l)
 {
 	uint64_t *max = &l->stats->counter[SPL_C_LOOP_CYCLES_MAX];
 
-	if (l->was_busy && l->now - l->began > *max)
+	if (l->began && l->now - l->began > *max)
 		__atomic_store_n(max, l->now - l->began, __ATOMIC_RELAXED);
 	l->began = l->now;
 }
@@ -180,11 +181,12 @@ unsigned lane_pass(struct lane *l)
 	work += tx_poll(&l->tx);
 	tx_flush(&l->tx);
 	lane_count(l, SPL_C_LOOPS, 1);
-	l->was_busy = work > 0;
-	if (work) {
-		lane_count(l, SPL_C_LOOPS_BUSY, 1);
-		publish_stats(l);
+	if (!work) {
+		l->began = 0;
+		return 0;
 	}
+	lane_count(l, SPL_C_LOOPS_BUSY, 1);
+	publish_stats(l);
 	return work;
 }
 

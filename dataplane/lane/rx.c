@@ -62,8 +62,15 @@ static unsigned push_away(struct lane *l, struct away *a)
 	return total;
 }
 
-static void send_away(struct away *away, struct rte_mbuf *m, const struct port *p, unsigned to)
+/* Without `away` the frame hopped already, and was steered wrong. */
+static void send_away(struct lane *l, struct away *away, struct rte_mbuf *m, const struct port *p,
+		      unsigned to)
 {
+	if (!away) {
+		lane_drop(l, SPL_DROP_LINK_LANE);
+		rte_pktmbuf_free(m);
+		return;
+	}
 	m->port = p->id; /* not every driver says it (net_ring), lane_rx_hopped() asks */
 	away->to[away->n] = (uint16_t)to;
 	away->item[away->n++] = hop_tag(m, HOP_FRAME);
@@ -127,13 +134,14 @@ static inline unsigned take_plain(struct lane *l, const struct port *p, struct r
 		if (len < FLOW_ONE_HDR + WIRE_MSG_BYTES ||
 		    !wire_is_app_to(d + FRAME_HDR_BYTES, l->index))
 			break;
-		if (!is_vouched_for(m[i]) && !sums_are_good(m[i], p->local.rx, len))
-			break;
 		f = flow_of(peers, peers_max, d + FRAME_HDR_BYTES, frame_be32(d + 26));
 		d += FRAME_HDR_BYTES;
 		if (!f || f->port != port || len - FLOW_ONE_HDR > f->msg_bytes ||
 		    !flow_one(f->flow, d, len) ||
 		    !plain_record(l, f, d + FLOW_ONE_HDR, len - FLOW_ONE_HDR, r))
+			break;
+		/* Last, because a frame that goes the general way is summed up there. */
+		if (!is_vouched_for(m[i]) && !sums_are_good(m[i], p->local.rx, len))
 			break;
 		r->charge = flow_one_take(f->flow, len, now_ns);
 		r->buf = lane_buf(m[i], LANE_BUF_ALONE);
@@ -192,20 +200,12 @@ static void sort_frame(struct lane *l, const struct port *p, struct rte_mbuf *m,
 			take_packet(l, m, v);
 			return;
 		}
-		if (!away) {
-			lane_drop(l, SPL_DROP_LINK_LANE);
-			break;
-		}
-		send_away(away, m, p, v->lane);
+		send_away(l, away, m, p, v->lane);
 		return;
 	case FRAME_AGENT:
 	case FRAME_ARP:
 	case FRAME_ICMP:
-		if (!away) {
-			lane_drop(l, SPL_DROP_LINK_LANE);
-			break;
-		}
-		send_away(away, m, p, l->sh->lanes);
+		send_away(l, away, m, p, l->sh->lanes);
 		return;
 	case FRAME_OTHER:
 		lane_use(l, SPL_USE_OTHER_HOST, 1);

@@ -473,6 +473,10 @@ static unsigned to_node(struct t_peer *p, unsigned lane, uint64_t now)
 		f.dport = (uint16_t)(f.dport + (cls == WIRE_INFRA ? 128 : 0));
 		f.payload = pkt;
 		f.payload_len = len;
+		if (p->spoil_every && ++p->spoil_count % p->spoil_every == 0) {
+			f.udp_csum = 1;
+			p->spoiled++;
+		}
 		t_port_push(&p->node->wire, frame, t_frame_write(&f, frame), 0);
 	}
 	return work;

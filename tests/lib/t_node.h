@@ -50,6 +50,8 @@ struct t_peer {
 	unsigned in_flight;  /* messages whose bytes are still ours */
 	unsigned drop_every; /* loses each n-th packet from us; 0: none */
 	unsigned drop_count;
+	unsigned spoil_every; /* each n-th packet has a wrong UDP checksum; 0: none */
+	unsigned spoil_count, spoiled;
 	unsigned n_replies, replies_seen;
 	struct t_reply reply[4096]; /* the newest, by arrival modulo its size */
 	uint64_t credit;	    /* taken from nowhere, must end at 0 */

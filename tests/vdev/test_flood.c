@@ -62,6 +62,7 @@ static void start_with(unsigned peers, uint32_t pool_low)
 	for (unsigned i = 0; i < peers; i++)
 		t_node_peer(&node);
 	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "s", "t"), SPOT_ACCEPTED);
+	t_node_settle(&node);
 	now += 1000 * US;
 }
 
@@ -179,6 +180,21 @@ static void test_flood_pass_ends_in_time(void)
 	stop();
 }
 
+/* The longest pass is known when the next one begins; what idles in between is not in it. */
+static void test_flood_longest_pass_is_counted(void)
+{
+	start(1);
+	queue(node.peer[0], 1, "spend", 0);
+	t_node_step(&node);
+	now += 7 * US;
+	t_node_step(&node);
+	CU_ASSERT_EQUAL(t_node_counter(&node, SPL_C_LOOP_CYCLES_MAX), (150 + 7) * US);
+	now += 1000 * US; /* that pass did nothing */
+	t_node_step(&node);
+	CU_ASSERT_EQUAL(t_node_counter(&node, SPL_C_LOOP_CYCLES_MAX), (150 + 7) * US);
+	stop();
+}
+
 /* What is left of a deadline counts from when the request came, not from when the pass began. */
 static void test_flood_deadlines_begin_late_in_a_pass(void)
 {
@@ -192,9 +208,13 @@ static void test_flood_deadlines_begin_late_in_a_pass(void)
 }
 
 static const struct t_case cases[] = {
-	T(test_flood_is_taken_in_several_bursts), T(test_flood_does_not_hold_replies_back),
-	T(test_flood_waits_for_buffers),	  T(test_flood_acknowledges_in_time),
-	T(test_flood_pass_ends_in_time),	  T(test_flood_deadlines_begin_late_in_a_pass),
+	T(test_flood_is_taken_in_several_bursts),
+	T(test_flood_does_not_hold_replies_back),
+	T(test_flood_waits_for_buffers),
+	T(test_flood_acknowledges_in_time),
+	T(test_flood_pass_ends_in_time),
+	T(test_flood_longest_pass_is_counted),
+	T(test_flood_deadlines_begin_late_in_a_pass),
 };
 static const struct t_suite suites[] = {T_SUITE("flood", eal_init, t_eal_stop, cases)};
 

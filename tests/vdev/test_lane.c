@@ -208,6 +208,33 @@ static void test_lane_order_of_plain_and_other_messages(void)
 	t_node_stop(&node);
 }
 
+/* A device that does not look at checksums: a packet that would be the next of its flow is looked
+ * at here. */
+static void test_lane_sums_up_plain_messages(void)
+{
+	enum { MESSAGES = 200 };
+	struct t_stage_report r;
+	struct t_peer *p;
+
+	start((struct t_node_conf){0});
+	node.wire.vouches = false;
+	p = t_node_peer(&node);
+	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "s", "t"), SPOT_ACCEPTED);
+	p->spoil_every = 5;
+	for (uint64_t k = 1; k <= MESSAGES; k++) {
+		send_alone(p, "s", k, false);
+		t_node_step(&node);
+	}
+	t_node_settle(&node);
+	p->spoil_every = 0;
+	r = report(p, "s");
+	CU_ASSERT_EQUAL(r.count, MESSAGES);
+	CU_ASSERT_EQUAL(r.order_errors, 0);
+	CU_ASSERT_TRUE(p->spoiled >= MESSAGES / 5);
+	CU_ASSERT_EQUAL(t_node_drops(&node, SPL_DROP_UDP_CHECKSUM), p->spoiled);
+	t_node_stop(&node);
+}
+
 static void test_lane_hold_across_lanes(void)
 {
 	struct t_peer *p;
@@ -455,6 +482,7 @@ static const struct t_case cases[] = {
 	T(test_lane_error_kinds, "S-DIR-10"),
 	T(test_lane_order_survives_loss, "S-TURN-2", "S-GATE-2", "S-TURN-3"),
 	T(test_lane_order_of_plain_and_other_messages, "S-TURN-2", "S-TURN-3"),
+	T(test_lane_sums_up_plain_messages),
 	T(test_lane_hold_across_lanes, "S-TURN-4"),
 	T(test_lane_missing_is_asked_for),
 	T(test_lane_messages_up_to_the_limit, "S-MSG-6"),
