@@ -12,6 +12,7 @@
 #define CREDIT_MIN 16384u
 #define CREDIT_MAX (4u << 20)
 #define HEADROOM   128u
+#define TOO_LARGE  "a text is longer than 255 bytes, or all together than 32 KiB"
 
 _Static_assert(CONF_STAGES_MAX == DP_STAGES_MAX, "what is read is what is taken");
 
@@ -138,17 +139,13 @@ static int put_lists(struct dp_config *m, struct lists *l, const struct config *
 		pack_put_u16(&w, (uint16_t)cfg->dataplane.lcores.v[i]);
 	m->lcores = written(&w);
 	if (put_texts(&m->eal_args, l->eal, &cfg->eal.extra_args) < 0)
-		return complain(err, n, "eal.extra_args", "too much text (32 KiB together)");
+		return complain(err, n, "eal.extra_args", TOO_LARGE);
 	if (put_texts(&m->stage_dirs, l->dirs, &cfg->stage_dirs) < 0)
-		return complain(
-			err, n, "stage_dirs",
-			"a path is longer than 255 bytes, or too much text (32 KiB together)");
+		return complain(err, n, "stage_dirs", TOO_LARGE);
 	if (put_stages(&m->stages, l->stages, cfg) < 0)
-		return complain(err, n, "stages",
-				"a module path is longer than 255 bytes, or too much text (32 KiB "
-				"together)");
+		return complain(err, n, "stages", TOO_LARGE);
 	if (put_ports(&m->ports, l->ports, cfg) < 0)
-		return complain(err, n, "ports", "too much text (32 KiB together)");
+		return complain(err, n, "ports", TOO_LARGE);
 	return 0;
 }
 
