@@ -188,8 +188,9 @@ static void test_reclaim_refused(void)
 		       rig_got(t)->r.kept == 1);
 	CU_ASSERT_EQUAL(rig_gen("mine"), gen);
 	rig_pass(15000); /* now the lease is gone */
-	t = rig_ask(AUTH_RECLAIM_ID, "mine");
+	t = rig_ask(AUTH_RECLAIM_NODE, text);
 	CU_ASSERT_EQUAL(rig_got(t)->r.reclaimed, 1);
+	CU_ASSERT_EQUAL(rig.gone, 0); /* its process may still be there */
 	CU_ASSERT_EQUAL(rig_gen("mine"), 0);
 	/* The driver never answers: the deadline does. */
 	rig_start_host();
@@ -268,6 +269,36 @@ static void test_reclaim_meets_a_change(void)
 	rig_release_store();
 	CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && rig_got(t)->r.kept == 1);
 	CU_ASSERT_TRUE(rig_gen("r") > 0);
+	rig_close();
+}
+
+/* The same in a sweep: what was kept is something that is left. */
+static void test_reclaim_node_meets_a_change(void)
+{
+	char key[ROW_KEY_MAX], text[256];
+	struct store_mut m = {.key = {key, 0}};
+	struct store_txn x = {.muts = &m, .n_muts = 1};
+	struct store_item it;
+	uint64_t t;
+
+	rig_open();
+	rig_goc("r", "room");
+	snprintf(text, sizeof(text), "%.*s", rig.id.rid.len, rig.id.rid.b);
+	crash_both();
+	rig.life = RIG_ENDED;
+	rig.hold_store = true;
+	t = rig_ask(AUTH_RECLAIM_NODE, text);
+	for (int i = 0; i < 20 && rig.held && rig.held->reqs[0].op != STORE_TXN; i++)
+		rig_release_store();
+	m.key.n = row_key_obj(key, (struct auth_bytes){"r", 1});
+	CU_ASSERT_EQUAL_FATAL(store_read(rig.st, m.key, &it), STORE_OK);
+	m.val = (struct store_bytes){it.val, it.len};
+	CU_ASSERT_EQUAL(store_commit(rig.st, &x), STORE_OK);
+	store_item_free(&it);
+	rig.hold_store = false;
+	rig_release_store();
+	CU_ASSERT_TRUE(rig_kind(t) == SPL_OK && rig_got(t)->r.kept == 1);
+	CU_ASSERT_EQUAL(rig.gone, 0);
 	rig_close();
 }
 
@@ -368,6 +399,7 @@ static const struct t_case cases[] = {
 	T(test_start_waits_for_the_burial),
 	T(test_reclaim_refused, "A-FAIL-10", "A-LEASE-12", "A-LOC-7"),
 	T(test_reclaim_node, "A-FAIL-10"),
+	T(test_reclaim_node_meets_a_change),
 	T(test_reclaim_meets_a_change, "A-FAIL-10", "A-LOC-4"),
 	T(test_on_restart, "A-FAIL-10"),
 	T(test_manual_frees_nothing, "A-FAIL-3", "A-LOC-7"),

@@ -123,6 +123,21 @@ static void test_death_is_remembered_until_nothing_is_left(void)
 	rig_end();
 }
 
+static void test_death_is_forgotten_on_restart(void)
+{
+	create("authority = { reclaim = \"on_restart\"; };\n");
+	rig_control_dies();
+	rig_child_dies();
+	CU_ASSERT_TRUE(is_remembered());
+	rig_control("sqlite");
+	new_dataplane();
+	UNTIL(strcmp(rig_find("room-1"), "none") == 0);
+	rig_pass(1000);
+	rig_control_dies();
+	CU_ASSERT_FALSE(is_remembered());
+	rig_end();
+}
+
 static void test_death_of_both_is_proved_by_the_next_control(void)
 {
 	const char *kind;
@@ -252,6 +267,7 @@ static const struct t_case cases[] = {
 	T(test_death_makes_unavailable_until_reclaimed, "A-FAIL-3", "A-FAIL-10", "A-LOC-18"),
 	T(test_death_is_not_told_as_a_missing_spot, "A-LOC-40", "A-LOC-52", "A-FAIL-3"),
 	T(test_death_is_remembered_until_nothing_is_left, "A-FAIL-10"),
+	T(test_death_is_forgotten_on_restart),
 	T(test_death_of_both_is_proved_by_the_next_control, "A-FAIL-10"),
 	T(test_death_with_on_restart_frees_the_rows_by_itself, "A-FAIL-10"),
 	T(test_death_is_looked_for_again_with_the_new_lifecycle),
