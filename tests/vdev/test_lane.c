@@ -235,6 +235,32 @@ static void test_lane_sums_up_plain_messages(void)
 	t_node_stop(&node);
 }
 
+/* Frames that another lane handed over although they are for the first, or for the agent. */
+static void test_lane_frames_steered_wrong(void)
+{
+	static const uint16_t off[] = {0, FRAME_AGENT_OFFSET};
+
+	start((struct t_node_conf){0});
+	if (node.sh.lanes == 1)
+		CU_ASSERT_EQUAL(t_eal_lanes(2), 1); /* nobody to hand over to */
+	for (size_t i = 0; i < T_COUNT(off) && node.sh.lanes > 1; i++) {
+		struct t_frame f = t_frame_udp(&node.port.local, 0);
+		struct rte_mbuf *m = rte_pktmbuf_alloc(node.sh.pool);
+		void *item;
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+		f.dport = (uint16_t)(node.port.local.udp_base + off[i]);
+		f.payload_len = 100;
+		rte_pktmbuf_append(m, (uint16_t)t_frame_write(&f, rte_pktmbuf_mtod(m, uint8_t *)));
+		m->port = node.port.id;
+		item = hop_tag(m, HOP_FRAME);
+		CU_ASSERT_EQUAL(hop_push(&node.sh.hop, 0, 1, &item, 1), 1);
+		t_node_settle(&node);
+		CU_ASSERT_EQUAL(t_node_drops(&node, SPL_DROP_LINK_LANE), i + 1);
+	}
+	t_node_stop(&node);
+}
+
 static void test_lane_hold_across_lanes(void)
 {
 	struct t_peer *p;
@@ -483,6 +509,7 @@ static const struct t_case cases[] = {
 	T(test_lane_order_survives_loss, "S-TURN-2", "S-GATE-2", "S-TURN-3"),
 	T(test_lane_order_of_plain_and_other_messages, "S-TURN-2", "S-TURN-3"),
 	T(test_lane_sums_up_plain_messages),
+	T(test_lane_frames_steered_wrong),
 	T(test_lane_hold_across_lanes, "S-TURN-4"),
 	T(test_lane_missing_is_asked_for),
 	T(test_lane_messages_up_to_the_limit, "S-MSG-6"),
