@@ -113,11 +113,12 @@ start_alone
 must_wait_for 'the management socket' 20 ctl node show
 kill -TERM "$control_pid"
 must_end "$control_pid" 0
-trap - EXIT TERM # a child that is not control yet would run the end of this script
 start_alone
+# Until it is control, the child is this shell, which can take a signal and forget it.
+until [[ /proc/$control_pid/exe -ef $control ]]; do
+  is_running "$control_pid" || fail "control did not start"
+done
 kill -TERM "$control_pid" 2> /dev/null || true
-trap smoke_end EXIT
-trap 'exit 130' TERM
 status=0
 wait "$control_pid" || status=$?
 # Before the first line of main, TERM has its default action.
