@@ -24,7 +24,6 @@ static inline enum spl_message_fail enqueue(struct spot_lane *l, struct spot *s,
 {
 	const struct spot_kind *kind = &l->kinds[s->stage];
 	uint64_t cost = (uint64_t)r->msg.payload_bytes + r->msg.metadata_bytes + SPOT_RECORD_COST;
-	uint32_t i = spot_rec_index(l, r);
 
 	if (__builtin_expect(why != SPL_FAIL_COUNT, 0))
 		return why;
@@ -38,15 +37,7 @@ static inline enum spl_message_fail enqueue(struct spot_lane *l, struct spot *s,
 	s->app.bytes += (uint32_t)cost;
 	r->cost = (uint32_t)cost;
 	r->flags = REC_F_WAITS;
-	r->next = 0;
-	if (s->app.head)
-		l->recs[s->app.tail].next = i;
-	else
-		s->app.head = i;
-	s->app.tail = i;
-	/* While a turn of it is suspended its queue only grows: the end of the turn looks again. */
-	if (!(s->gate.flags & SPOT_F_HELD))
-		spot_ready_add(l, s);
+	spot_app_append(l, s, r);
 	return SPL_FAIL_COUNT;
 }
 

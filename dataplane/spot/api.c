@@ -232,13 +232,55 @@ static int request_own(struct spot_lane *l, struct spot_call *c, const struct sp
 	return 0;
 }
 
+/* Whether this turn may wait so; asked before anything is submitted (S-YIELD-2). */
+static int check_wait(const struct spot_lane *l, enum spl_wait wait)
+{
+	uint8_t kind = l->turn.rec->kind;
+
+	if (wait == SPL_WAIT_HOLD)
+		return 0;
+	if (wait != SPL_WAIT_YIELD)
+		return -EINVAL;
+	if (!spot_stage_of(l, l->turn.spot)->may_yield || kind == REC_CREATE ||
+	    kind == REC_INITIALIZE || kind == REC_CLOSING)
+		return -EPERM;
+	return 0;
+}
+
+/* Room for one more call of this turn; NULL when there is none. */
+static struct spot_call *start_call(struct spot_lane *l, uint8_t origin, enum spl_wait wait,
+				    uint64_t deadline)
+{
+	struct spot_rec *r = l->turn.rec;
+	struct spot_call *c =
+		r->calls_count < SPOT_TURN_CALLS ? spot_call_start(l, origin, deadline) : NULL;
+
+	if (!c)
+		return NULL;
+	c->spot = spot_index(l, l->turn.spot);
+	c->rec = spot_rec_index(l, r);
+	c->epoch = r->epoch;
+	c->wait = (uint8_t)wait;
+	return c;
+}
+
+/* The call has been submitted: it is this turn's until the terminal. */
+static struct spl_call *keep_call(struct spot_lane *l, struct spot_call *c)
+{
+	struct spot_rec *r = l->turn.rec;
+
+	c->next = r->calls;
+	r->calls = spot_call_index(l, c);
+	r->calls_count++;
+	return (struct spl_call *)(uintptr_t)c->correlation;
+}
+
 int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 		uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
-		struct spl_call **call)
+		enum spl_wait wait, struct spl_call **call)
 {
 	struct spot_lane *l = lane_of(turn);
 	bool own;
-	struct spot_rec *r;
 	struct spot_call *c;
 	uint64_t deadline;
 	int rc;
@@ -246,23 +288,19 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 	if (!l || !target || !packet_key || !call || timeout_ms > INT_MAX)
 		return -EINVAL;
 	rc = check_payload(l, content, payload, bytes);
+	if (rc == 0)
+		rc = check_wait(l, wait);
 	if (rc)
 		return rc;
-	if (is_self(l, target))
+	if (wait == SPL_WAIT_HOLD && is_self(l, target))
 		return -EDEADLK;
 	if (l->turn.spot->gate.flags & SPOT_F_FORCED)
 		return -ESHUTDOWN;
-	r = l->turn.rec;
-	if (r->calls_count == SPOT_TURN_CALLS)
-		return -ENOBUFS;
 	own = is_own_lane(l, target);
 	deadline = l->now + spot_from_ms(&l->clock, timeout_ms ? timeout_ms : l->conf.request_ms);
-	c = spot_call_start(l, own ? SPOT_FROM_SELF : SPOT_FROM_LANE, deadline);
+	c = start_call(l, own ? SPOT_FROM_SELF : SPOT_FROM_LANE, wait, deadline);
 	if (!c)
 		return -ENOBUFS;
-	c->spot = spot_index(l, l->turn.spot);
-	c->rec = spot_rec_index(l, r);
-	c->epoch = r->epoch;
 	rc = own ? request_own(l, c, target, packet_key, content, payload, bytes, deadline)
 		 : send_out(l, SPL_MSG_SPOT_REQUEST, target, packet_key, content, payload, bytes,
 			    c->correlation, deadline);
@@ -270,20 +308,16 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 		spot_call_drop(l, c);
 		return rc == -EMSGSIZE ? -EMSGSIZE : -ENOBUFS;
 	}
-	c->next = r->calls;
-	r->calls = spot_call_index(l, c);
-	r->calls_count++;
-	*call = (struct spl_call *)(uintptr_t)c->correlation;
+	*call = keep_call(l, c);
 	return 0;
 }
 
-int spl_call_then(struct spl_turn *turn, struct spl_call *call, enum spl_wait wait,
-		  spl_result_fn fn, void *ctx)
+int spl_call_then(struct spl_turn *turn, struct spl_call *call, spl_result_fn fn, void *ctx)
 {
 	struct spot_lane *l = lane_of(turn);
 	struct spot_call *c;
 
-	if (!l || !fn || wait != SPL_WAIT_HOLD)
+	if (!l || !fn)
 		return -EINVAL;
 	c = spot_call_find(l, (uint64_t)(uintptr_t)call);
 	if (!c || c->epoch != l->turn.epoch || c->fn || l->turn.rec->waited)
@@ -292,6 +326,25 @@ int spl_call_then(struct spl_turn *turn, struct spl_call *call, enum spl_wait wa
 	c->ctx = ctx;
 	l->turn.rec->waited = spot_call_index(l, c);
 	return 0;
+}
+
+int spl_call_cancel(struct spl_turn *turn, struct spl_call *call)
+{
+	struct spot_lane *l = lane_of(turn);
+	struct spot_call *c;
+
+	if (!l || !call)
+		return -EINVAL;
+	c = spot_call_find(l, (uint64_t)(uintptr_t)call);
+	if (!c)
+		return 0; /* its turn has ended, and the call with it */
+	if (c->spot != spot_index(l, l->turn.spot))
+		return -EINVAL;
+	if (c->state != CALL_OPEN)
+		return 0;
+	spot_count(l, SPL_C_CALLS_CANCELLED, 1);
+	spot_call_end(l, c, SPL_CANCELLED);
+	return 1;
 }
 
 int spl_close_self(struct spl_turn *turn)

@@ -72,10 +72,15 @@ struct spot_call *spot_call_find(struct spot_lane *l, uint64_t correlation)
 	return l->calls[i].state == CALL_FREE ? NULL : &l->calls[i];
 }
 
+static bool is_held_by(const struct spot_lane *l, struct spot *s, const struct spot_rec *r)
+{
+	return s->gate.flags & SPOT_F_HELD && spot_cold_of(s)->running == spot_rec_index(l, r);
+}
+
 void spot_call_end(struct spot_lane *l, struct spot_call *c, uint8_t kind)
 {
 	uint32_t i = spot_call_index(l, c);
-	const struct spot_rec *r = &l->recs[c->rec];
+	struct spot_rec *r = &l->recs[c->rec];
 	struct spot *s = spot_at(l, c->spot);
 
 	c->state = CALL_ENDED;
@@ -86,7 +91,9 @@ void spot_call_end(struct spot_lane *l, struct spot_call *c, uint8_t kind)
 	}
 	wheel_del(&l->wheel, i);
 	l->calls_open--;
-	if (s->gate.flags & SPOT_F_HELD && r->epoch == c->epoch && r->waited == i) {
+	if (r->flags & REC_F_YIELDED && r->waited == i) {
+		spot_yield_over(l, s, r);
+	} else if (is_held_by(l, s, r) && r->waited == i) {
 		s->gate.flags |= SPOT_F_RESUME;
 		spot_ready_add(l, s);
 	}

@@ -44,7 +44,8 @@ struct spot_call {
 	void *mem;
 	uint64_t flow;
 	uint32_t charge;
-	uint32_t spare;
+	uint8_t wait; /* enum spl_wait, of a call */
+	uint8_t spare[3];
 	uint64_t deadline; /* cycles, of a command */
 } __attribute__((aligned(64)));
 

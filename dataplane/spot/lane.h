@@ -28,6 +28,8 @@
 
 #define REC_F_WAITS	0x01u /* in an application queue: its bytes may be moved */
 #define REC_F_REPLIED	0x02u
+#define REC_F_YIELDED	0x04u /* its turn gave the gate back and waits for a call */
+#define REC_F_RESUME	0x08u /* in an application queue: the call has ended (S-YIELD-4) */
 
 /* The turn that runs now, and until the next reading of the clock the last one. */
 struct spot_turn {
@@ -170,6 +172,37 @@ static inline struct spot *spot_ready_take(struct spot_lane *l)
 	s->gate.flags &= (uint8_t)~SPOT_F_READY;
 	return s;
 }
+
+/* To the tail of the application queue: nothing is ever put before it (S-TURN-2). */
+static inline void spot_app_append(struct spot_lane *l, struct spot *s, struct spot_rec *r)
+{
+	uint32_t i = spot_rec_index(l, r);
+
+	r->next = 0;
+	if (s->app.head)
+		l->recs[s->app.tail].next = i;
+	else
+		s->app.head = i;
+	s->app.tail = i;
+	/* While a suspended turn holds the gate its queue only grows: its end looks again. */
+	if (!(s->gate.flags & SPOT_F_HELD))
+		spot_ready_add(l, s);
+}
+
+/* yield.c: a turn that waits and has given the gate back (S-YIELD, S-CLAIM-3). */
+
+/* The running turn of `r` gives the gate back until its call has ended. */
+void spot_yield(struct spot_lane *l, struct spot *s, struct spot_rec *r);
+
+/* The call that `r` waits for has ended: its resume record, which is the record itself. */
+void spot_yield_over(struct spot_lane *l, struct spot *s, struct spot_rec *r);
+
+/* Takes the resume record from the head of the queue; the call that it resumes with is in
+ * r->waited again. The turn is a new one (S-TURN-1). */
+struct spot_rec *spot_yield_take(struct spot_lane *l, struct spot *s);
+
+/* Ends the first wait of a Spot whose time is up with `kind`; false when none waits. */
+bool spot_yield_force(struct spot_lane *l, struct spot *s, uint8_t kind);
 
 /* hand.c: buffers and memory that go back. */
 void *spot_mem_take(struct spot_lane *l, size_t bytes);

@@ -40,12 +40,17 @@ struct spot_rec {
 			uint16_t calls_count;
 		};
 	};
-	uint64_t deadline; /* H: cycles, 0 = none; from the remaining time that crossed */
-	uint64_t flow;	   /* H: see enum spot_origin */
-	uint32_t charge;   /* H: credit to give back with the buffer or at the terminal */
-	uint8_t kind;	   /* H: SPL_MSG_SPOT_SEND or SPL_MSG_SPOT_REQUEST */
-	uint8_t origin;	   /* H: enum spot_origin */
-	uint8_t flags;	   /* room */
+	union {
+		uint64_t deadline; /* H: cycles, 0 = none; from the remaining time that crossed */
+		struct {	   /* room: its turn has yielded: its neighbours in the list */
+			uint32_t yield_next, yield_prev;
+		};
+	};
+	uint64_t flow;	 /* H: see enum spot_origin */
+	uint32_t charge; /* H: credit to give back with the buffer or at the terminal */
+	uint8_t kind;	 /* H: SPL_MSG_SPOT_SEND or SPL_MSG_SPOT_REQUEST */
+	uint8_t origin;	 /* H: enum spot_origin */
+	uint8_t flags;	 /* room */
 	uint8_t spare8;
 	union {
 		const struct spl_key *key; /* H: target, read by spot_admit() only */

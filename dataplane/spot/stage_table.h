@@ -23,6 +23,7 @@ struct spot_stage {
 	uint32_t queue_count;		  /* 0 = the lane's default */
 	uint64_t queue_bytes;		  /* 0 = the lane's default */
 	uint16_t index;			  /* the host's number of it */
+	bool may_yield;			  /* S-YIELD-1: its Spots have a gate to give back */
 };
 
 /* Slots that the handlers of `desc` need. */

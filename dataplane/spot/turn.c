@@ -6,16 +6,9 @@
  * the lease and the record's deadline. A handler is entered from here only, so nothing runs in
  * place on the context that submits (S-TURN-5,6).
  */
-#include "dataplane/spot/lane.h"
+#include "dataplane/spot/turn.h"
 
 __thread struct spot_lane *spot_lane_here;
-
-enum step {
-	STEP_RAN,     /* something was done: look again */
-	STEP_NOTHING, /* nothing that could run */
-	STEP_LATER,   /* something waits for the host: stay ready */
-	STEP_GONE,    /* the Spot is no more */
-};
 
 static __attribute__((noinline)) void note_longest(struct spot_lane *l, uint64_t took)
 {
@@ -36,113 +29,6 @@ static inline void note_length(struct spot_lane *l, uint64_t t)
 	if (__builtin_expect(took > l->longest && l->turn.start, 0))
 		note_longest(l, took);
 	l->turn.start = 0;
-}
-
-/* `what` names a callback, NULL stands for the handler of the message. */
-static inline void turn_begin(struct spot_lane *l, struct spot *s, struct spot_rec *r,
-			      uint64_t epoch, uint64_t t, const char *what)
-{
-	l->turn.spot = s;
-	l->turn.rec = r;
-	l->turn.epoch = epoch;
-	l->turn.start = t;
-	l->turn.what = what;
-}
-
-/* The handler's name for its turn: a number that is never reused, not an address (S-TURN-8). */
-static struct spl_turn *turn_handle(const struct spot_rec *r)
-{
-	return (struct spl_turn *)(uintptr_t)r->epoch;
-}
-
-static int run_continuation(struct spot_lane *l, struct spot *s, struct spot_rec *r)
-{
-	const struct spot_call *c = &l->calls[r->waited];
-	struct spl_result result = {
-		.kind = c->kind,
-		.content = c->content,
-		.payload = c->payload,
-		.payload_bytes = c->payload_bytes,
-	};
-
-	r->waited = 0;
-	return c->fn(turn_handle(r), spot_state_of(s), &result, c->ctx);
-}
-
-static void suspend(struct spot_lane *l, struct spot *s, struct spot_rec *r)
-{
-	s->gate.flags |= SPOT_F_HELD;
-	spot_cold_of(s)->running = spot_rec_index(l, r);
-	l->suspended++;
-	if (r->kind < REC_CREATE)
-		spot_count(l, SPL_C_MESSAGES_RUNNING, 1);
-}
-
-/* A callback's return value that breaks the rules of a turn is InternalFailure (S-CF-1,2). */
-static int checked(const struct spot_rec *r, int rc)
-{
-	if (r->waited || rc == SPL_SUSPENDED)
-		return SPL_FAIL(SPL_E_INTERNAL_FAILURE);
-	if (rc == SPL_DONE || (rc == SPL_REJECTED && r->kind == REC_CREATE))
-		return rc;
-	if (rc >= SPL_FAIL(0) && rc < SPL_FAIL(SPL_ERROR_COUNT))
-		return rc;
-	return SPL_FAIL(SPL_E_INTERNAL_FAILURE);
-}
-
-static void end_message(struct spot_lane *l, struct spot *s, struct spot_rec *r, int rc)
-{
-	s->app.count--;
-	s->app.bytes -= r->cost;
-	if (rc == SPL_DONE && r->kind == SPL_MSG_SPOT_REQUEST && !(r->flags & REC_F_REPLIED))
-		rc = SPL_FAIL(SPL_E_INTERNAL_FAILURE);
-	if (rc == SPL_DONE) {
-		l->tally.finished++;
-		spot_rec_end(l, r);
-	} else {
-		spot_fail(l, r, SPL_FAIL_HANDLER, (uint8_t)(rc & 0xff));
-	}
-}
-
-/* After a callback returned `rc`: the next continuation when its call has ended already,
- * suspension, or the terminal. */
-static enum step turn_end(struct spot_lane *l, struct spot *s, struct spot_rec *r, int rc)
-{
-	while (rc == SPL_SUSPENDED && r->waited) {
-		if (s->gate.flags & SPOT_F_FORCED && l->calls[r->waited].state == CALL_OPEN) {
-			r->waited = 0; /* its time is up: no more waiting */
-			rc = SPL_FAIL(SPL_E_DEADLINE_EXCEEDED);
-		} else if (l->calls[r->waited].state == CALL_ENDED) {
-			rc = run_continuation(l, s, r);
-		} else {
-			l->turn.epoch = 0;
-			suspend(l, s, r);
-			return STEP_NOTHING;
-		}
-	}
-	rc = checked(r, rc);
-	l->turn.epoch = 0;
-	if (r->calls)
-		spot_calls_drop(l, r);
-	if (r->kind >= REC_CREATE)
-		spot_life_done(l, s, r, rc);
-	else
-		end_message(l, s, r, rc);
-	return STEP_RAN;
-}
-
-static enum step resume(struct spot_lane *l, struct spot *s, uint64_t t)
-{
-	struct spot_rec *r = &l->recs[spot_cold_of(s)->running];
-	bool message = r->kind < REC_CREATE;
-
-	s->gate.flags &= (uint8_t) ~(SPOT_F_RESUME | SPOT_F_HELD);
-	l->suspended--;
-	if (message)
-		spot_count(l, SPL_C_MESSAGES_RUNNING, (uint64_t)-1);
-	turn_begin(l, s, r, r->epoch, t, message ? NULL : "callback");
-	l->turn.stage = spot_stage_of(l, s);
-	return turn_end(l, s, r, run_continuation(l, s, r));
 }
 
 /* Why the record may not start, SPL_FAIL_COUNT when it may; `kind` for the error reply. */
@@ -227,11 +113,11 @@ static inline __attribute__((always_inline)) enum step run_message(struct spot_l
 	r->packet = 0; /* no calls yet */
 	turn_begin(l, s, r, epoch, t, NULL);
 	rc = h->fn((struct spl_turn *)(uintptr_t)epoch, spot_state_of(s), &r->msg);
-	/* The usual end: one way, nothing started. All else in turn_end(). */
+	/* The usual end: one way, nothing started. All else in spot_turn_end(). */
 	if (__builtin_expect(rc != SPL_DONE || request || r->calls, 0)) {
 		l->tally.popped++;
 		l->tally.turns++;
-		return turn_end(l, s, r, rc);
+		return spot_turn_end(l, s, r, rc);
 	}
 	l->turn.epoch = 0;
 	s->app.count--;
@@ -241,73 +127,39 @@ static inline __attribute__((always_inline)) enum step run_message(struct spot_l
 	return STEP_RAN;
 }
 
-static int call_lifecycle(struct spot_lane *l, struct spot *s, struct spot_rec *r)
+/* One step of a Spot whose time is up, or that is not ours any more: a wait ends, or the first
+ * waiting message fails. False when neither is left; turns that go on are not its business. */
+static bool force(struct spot_lane *l, struct spot *s)
 {
-	const struct spl_stage *d = spot_stage_of(l, s)->desc;
-	int (*notice)(struct spl_turn * turn, void *state) = r->notice;
-
-	r->packet = 0; /* no calls yet */
-	r->msg.packet = "";
-	r->msg.deadline_ns = r->deadline ? spot_to_ns(&l->clock, r->deadline) : 0;
-	if (r->kind == REC_CREATE)
-		return d->on_create ? d->on_create(turn_handle(r), spot_state_of(s), &r->msg)
-				    : SPL_DONE;
-	if (r->kind == REC_INITIALIZE)
-		return d->on_initialize ? d->on_initialize(turn_handle(r), spot_state_of(s))
-					: SPL_DONE;
-	if (r->kind == REC_NOTICE)
-		return notice(turn_handle(r), spot_state_of(s));
-	if (spot_cold_of(s)->reason == SPOT_FENCED)
-		return SPL_DONE; /* another owner may run it by now */
-	return d->on_closing ? d->on_closing(turn_handle(r), spot_state_of(s),
-					     (enum spl_closing)spot_cold_of(s)->reason,
-					     r->msg.deadline_ns)
-			     : SPL_DONE;
-}
-
-static enum step run_lifecycle(struct spot_lane *l, struct spot *s, uint64_t t)
-{
-	static const char *const names[] = {"on_create", "on_initialize", "on_closing", "notice"};
-	struct spot_rec *r = spot_life_pop(l, s);
-
-	if (++s->gate.streak >= l->conf.life_cap) {
-		s->gate.flags |= SPOT_F_DEBT;
-		s->gate.streak = 0;
-	}
-	if (t >= l->lease) {
-		spot_life_done(l, s, r, SPL_FAIL(SPL_E_UNAVAILABLE));
-		return STEP_RAN;
-	}
-	if (r->kind < REC_CLOSING &&
-	    (s->gate.flags & SPOT_F_FORCED || (r->deadline && t >= r->deadline))) {
-		spot_life_done(l, s, r, SPL_FAIL(SPL_E_DEADLINE_EXCEEDED));
-		return STEP_RAN;
-	}
-	r->epoch = ++l->epoch;
-	turn_begin(l, s, r, r->epoch, t, names[r->kind - REC_CREATE]);
-	l->turn.stage = spot_stage_of(l, s); /* the Spot may be gone when its length is known */
-	l->tally.turns++;
-	return turn_end(l, s, r, call_lifecycle(l, s, r));
-}
-
-/* The first waiting message of a Spot whose time is up, or that is not ours any more. */
-static void fail_head(struct spot_lane *l, struct spot *s)
-{
+	uint8_t reason = spot_cold_of(s)->reason;
+	bool fenced = reason == (uint8_t)SPOT_FENCED;
 	struct spot_rec *r = &l->recs[s->app.head];
-	bool fenced = spot_cold_of(s)->reason == (uint8_t)SPOT_FENCED;
 
+	if (spot_yield_force(l, s,
+			     fenced				   ? SPL_E_UNAVAILABLE
+			     : reason == SPL_CLOSING_HOST_SHUTDOWN ? SPL_E_SHUTTING_DOWN
+								   : SPL_E_DEADLINE_EXCEEDED))
+		return true;
+	if (!s->app.head || r->flags & REC_F_RESUME)
+		return false;
 	app_pop(s, r);
 	l->tally.popped++;
 	s->app.count--;
 	s->app.bytes -= r->cost;
 	spot_fail(l, r, fenced ? SPL_FAIL_FENCED : SPL_FAIL_CLOSED, SPL_E_UNAVAILABLE);
+	return true;
 }
 
-static __attribute__((noinline)) enum step run_after_lifecycle(struct spot_lane *l, struct spot *s,
-							       uint64_t t)
+/* The head of the application queue, of whatever kind. */
+static __attribute__((noinline)) enum step run_application(struct spot_lane *l, struct spot *s,
+							   uint64_t t)
 {
-	enum step step = run_message(l, s, t);
+	enum step step;
 
+	if (l->recs[s->app.head].flags & REC_F_RESUME)
+		step = spot_turn_resume_yielded(l, s, t);
+	else
+		step = run_message(l, s, t);
 	if (step != STEP_LATER) { /* the application had its turn (S-LANE-4) */
 		s->gate.streak = 0;
 		s->gate.flags &= (uint8_t)~SPOT_F_DEBT;
@@ -323,7 +175,7 @@ static __attribute__((noinline)) enum step step_slow(struct spot_lane *l, struct
 	enum step later = STEP_NOTHING;
 
 	if (s->gate.flags & SPOT_F_HELD)
-		return s->gate.flags & SPOT_F_RESUME ? resume(l, s, t) : STEP_NOTHING;
+		return s->gate.flags & SPOT_F_RESUME ? spot_turn_resume(l, s, t) : STEP_NOTHING;
 	if (s->gate.state == SPOT_S_ENDING)
 		return spot_end(l, s) ? STEP_GONE : STEP_NOTHING;
 	if (s->gate.flags & SPOT_F_ARMED) {
@@ -335,15 +187,13 @@ static __attribute__((noinline)) enum step step_slow(struct spot_lane *l, struct
 		else
 			later = STEP_LATER;
 	}
-	if (app && s->gate.state == SPOT_S_CLOSING && s->gate.flags & SPOT_F_FORCED) {
-		fail_head(l, s);
+	if (s->gate.state == SPOT_S_CLOSING && s->gate.flags & SPOT_F_FORCED && force(l, s))
 		return STEP_RAN;
-	}
 	if (s->gate.flags & SPOT_F_LIFE && !(app && s->gate.flags & SPOT_F_DEBT))
-		return run_lifecycle(l, s, t);
+		return spot_turn_life(l, s, t);
 	if (app)
-		return run_after_lifecycle(l, s, t);
-	if (s->gate.state == SPOT_S_CLOSING)
+		return run_application(l, s, t);
+	if (s->gate.state == SPOT_S_CLOSING && !spot_cold_of(s)->yielded)
 		return spot_closing_start(l, s) ? STEP_RAN : STEP_LATER;
 	return later;
 }

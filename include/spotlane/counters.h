@@ -30,6 +30,7 @@
 	X(REPLIES_LOST, "replies_lost", "messages", "replies whose route was gone") \
 	X(CALLS_STARTED, "calls_started", "calls", "requests begun by handlers") \
 	X(CALLS_EXPIRED, "calls_expired", "calls", "requests that ended by their deadline") \
+	X(CALLS_CANCELLED, "calls_cancelled", "calls", "requests that their Spot has cancelled") \
 	X(SPOTS, "spots", "spots", "Spots in the lane's table (gauge)") \
 	X(LINK_RETRANSMITTED, "link_retransmitted", "packets", "packets sent again") \
 	X(LINK_COPIED_OUT, "link_copied_out", "messages", "waiting messages moved out of buffers") \

@@ -33,7 +33,8 @@ enum spl_error {
 #define SPL_X(num, sym, name, help) SPL_E_##sym = num,
 	SPL_ERROR_KINDS(SPL_X)
 #undef SPL_X
-		SPL_OK = 0xff, /* not an error */
+		SPL_CANCELLED = 0xfe, /* of a cancelled call; not one of the kinds (S-COMPL-9) */
+	SPL_OK = 0xff,		      /* not an error */
 };
 
 #define SPL_ERROR_COUNT 13
@@ -49,6 +50,8 @@ static inline const char *spl_error_name(int kind)
 #undef SPL_X
 	case SPL_OK:
 		return "OK";
+	case SPL_CANCELLED:
+		return "Cancelled";
 	default:
 		return "unknown";
 	}

@@ -20,6 +20,7 @@
 #ifndef SPOTLANE_STAGE_H
 #define SPOTLANE_STAGE_H
 
+#include <errno.h>
 #include <spotlane/errors.h>
 #include <spotlane/ids.h>
 #include <spotlane/limits.h>
@@ -30,7 +31,7 @@ extern "C" {
 #endif
 
 /* The version of this interface: a module built for another one is refused by name. */
-#define SPL_STAGE_API 1
+#define SPL_STAGE_API 2
 
 struct spl_turn; /* the running turn; valid inside the callback and its continuations */
 struct spl_call; /* one started request; ends with its result */
@@ -42,7 +43,9 @@ struct spl_call; /* one started request; ends with its result */
 #define SPL_FAIL(kind) (0x100 | (kind))
 
 enum spl_wait {
-	SPL_WAIT_HOLD = 0, /* keep the turn: nothing else of this Spot runs until the answer */
+	SPL_WAIT_HOLD = 0,  /* keep the turn: nothing else of this Spot runs until the answer */
+	SPL_WAIT_YIELD = 1, /* end the turn: other callbacks of this Spot run; the answer starts a
+			       new turn, behind everything that is queued by then (S-YIELD-3,4) */
 };
 
 enum spl_mode {
@@ -79,7 +82,7 @@ struct spl_message {
 
 /* How a call ended (S-DIR-6): a reply or one error kind, exactly once. */
 struct spl_result {
-	int kind; /* SPL_OK or one of enum spl_error */
+	int kind; /* SPL_OK, one of enum spl_error, or SPL_CANCELLED */
 	uint16_t content;
 	const void *payload;
 	uint32_t payload_bytes;
@@ -90,7 +93,10 @@ struct spl_result {
  */
 typedef int (*spl_packet_fn)(struct spl_turn *turn, void *state, const struct spl_message *msg);
 
-/* Continuation of spl_call_then(): runs in the same turn when waited for with SPL_WAIT_HOLD. */
+/* Continuation of spl_call_then(). After SPL_WAIT_HOLD it runs in the same turn. After
+ * SPL_WAIT_YIELD `turn` is a new one, other callbacks may have changed `state`, and what was read
+ * of it before has to be read again (S-YIELD-5); what the handler was given is still there.
+ */
 typedef int (*spl_result_fn)(struct spl_turn *turn, void *state, const struct spl_result *result,
 			     void *ctx);
 
@@ -174,21 +180,56 @@ int spl_send(struct spl_turn *turn, const struct spl_target *target, uint64_t pa
 	     uint16_t content, const void *payload, uint32_t bytes);
 
 /* Starts a request; its result goes to the continuation given with spl_call_then(). A call whose
- * turn ends without one is cancelled. At most one call per turn is waited for at a time, and a turn
- * starts at most 64. `timeout_ms` 1..INT_MAX, 0 = the configured request timeout (S-DIR-7).
- * -EINVAL: bad argument; -EMSGSIZE; -ENOBUFS: no call slot or memory, or the 65th of this turn;
- * -EDEADLK: it waits for this very Spot under HOLD (S-REENT-1); -ESHUTDOWN: the time of this Spot
- * is up. Errors of the target arrive as the call's result.
+ * handler ends without one is cancelled. At most one call is waited for at a time, and a handler
+ * starts at most 64. `timeout_ms` 1..INT_MAX, 0 = the configured request timeout (S-DIR-7). `wait`
+ * says how it will be waited for, because that decides whether it may be sent at all: on an error
+ * nothing has left, and the target sees nothing (S-YIELD-2, S-REENT-1).
+ * -EINVAL: bad argument; -EMSGSIZE; -ENOBUFS: no call slot or memory, or the 65th of this handler;
+ * -EDEADLK: it waits for this very Spot under HOLD (S-REENT-1); -EPERM: SPL_WAIT_YIELD where there
+ * is no gate to give back: in on_create, on_initialize and on_closing, and in every callback of a
+ * stage with SPL_MODE_PER_ACTOR (S-YIELD-1); -ESHUTDOWN: the time of this Spot is up. Errors of the
+ * target arrive as the call's result.
  */
 int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 		uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
-		struct spl_call **call);
+		enum spl_wait wait, struct spl_call **call);
 
 /* Gives the call its continuation; the callback then returns SPL_SUSPENDED. `ctx` must live in
- * `state`. -EINVAL: not this turn's call, or it already has one (S-CF-2).
+ * `state`. -EINVAL: not this turn's call, it already has one, or another call is waited for
+ * (S-CF-2).
  */
-int spl_call_then(struct spl_turn *turn, struct spl_call *call, enum spl_wait wait,
-		  spl_result_fn fn, void *ctx);
+int spl_call_then(struct spl_turn *turn, struct spl_call *call, spl_result_fn fn, void *ctx);
+
+/* Ends an open call of this Spot, be it of this turn or of one that has yielded: its result is
+ * SPL_CANCELLED, and what the target may have begun goes on (S-COMPL-8,9). 1: cancelled by this;
+ * 0: it had ended; -EINVAL: not a call of this Spot.
+ */
+int spl_call_cancel(struct spl_turn *turn, struct spl_call *call);
+
+/* The error kind that a negative return value of this interface stands for, for a handler that
+ * passes it on: SPL_FAIL(spl_error_of(rc)). Any thread.
+ */
+static inline enum spl_error spl_error_of(int rc)
+{
+	switch (-rc) {
+	case ENOENT:
+		return SPL_E_NOT_FOUND;
+	case EAGAIN:
+	case ENOBUFS:
+		return SPL_E_CAPACITY_EXCEEDED;
+	case ESHUTDOWN:
+		return SPL_E_SHUTTING_DOWN;
+	case EINVAL:
+	case EDEADLK:
+	case EPERM:
+	case EALREADY:
+		return SPL_E_INVALID_OPERATION;
+	case EMSGSIZE:
+		return SPL_E_PROTOCOL_ERROR;
+	default:
+		return SPL_E_INTERNAL_FAILURE;
+	}
+}
 
 /* Asks, when the turn ends, for the close of this Spot; it serves until the authority agrees
  * (S-CLOSE-6). -EINVAL in on_create, on_initialize and on_closing; -EALREADY when it is closing.

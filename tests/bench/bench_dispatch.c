@@ -74,17 +74,6 @@ static void create(struct t_node *n, struct spl_key *keys, uint32_t spots)
 	}
 }
 
-static double product(struct t_node *n, struct dispatch_rx *rx)
-{
-	uint64_t before = handled, fed = rx->messages;
-	double begin = cpu_ns();
-
-	while (rx->messages - fed < MESSAGES)
-		lane_pass(n->lane[0]);
-	begin = cpu_ns() - begin;
-	return begin / (double)(handled - before);
-}
-
 static double floor_cost(struct dispatch_floor *fl, struct dispatch_rx *rx, bool is_short)
 {
 	uint64_t before = fl->handled, end = rx->messages + MESSAGES;
@@ -147,7 +136,7 @@ static int measure(struct t_node *n, const struct row *c, const struct spl_key *
 		double a, b, e;
 
 		dispatch_rx_use(&rx);
-		a = product(n, &rx);
+		a = dispatch_rx_cost(&rx, MESSAGES);
 		b = floor_cost(fl, &bare, false);
 		e = floor_cost(fl, &bare, true);
 		if (i >= 0) {

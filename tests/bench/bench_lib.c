@@ -88,16 +88,19 @@ void bench_run(struct bench *b, const struct bench_case *c)
 	spread = value > 0 ? (p[b->runs - 1] - p[0]) / value : 0;
 	if (c->floor) {
 		floor_value = median(f, b->runs);
-		ratio = c->kind == BENCH_RATE ? value / floor_value : floor_value / value;
+		ratio = c->kind == BENCH_COST ? floor_value / value : value / floor_value;
 	}
-	missed = (c->target > 0 && ratio < c->target) || (c->least > 0 && value < c->least);
+	missed = (c->target > 0 &&
+		  (c->kind == BENCH_TIMES ? ratio > c->target : ratio < c->target)) ||
+		 (c->least > 0 && value < c->least);
 	b->failed |= missed;
 	printf("%-40s %12.1f %12.1f %-10s %6.3f %7.3f%s\n", c->name, value, floor_value, c->unit,
 	       ratio, spread, missed ? "  MISSED" : "");
 	if (c->target > 0 && c->least > 0)
 		printf("%-40s target: ratio %.2f, at least %.0f\n", "", c->target, c->least);
 	else if (c->target > 0)
-		printf("%-40s target: ratio %.2f\n", "", c->target);
+		printf("%-40s target: ratio %s%.2f\n", "", c->kind == BENCH_TIMES ? "at most " : "",
+		       c->target);
 	fflush(stdout);
 	if (b->json)
 		fprintf(b->json,

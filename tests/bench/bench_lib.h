@@ -20,14 +20,15 @@ struct bench {
 };
 
 /* What the numbers of a case are. RATE: more is better, ratio = product / floor. COST: less is
- * better, ratio = floor / product. Both: 1.0 is free. */
-enum bench_kind { BENCH_RATE, BENCH_COST };
+ * better, ratio = floor / product. Both: 1.0 is free, and the ratio is to be at least the target.
+ * TIMES: less is better, ratio = product / floor, at most the target. */
+enum bench_kind { BENCH_RATE, BENCH_COST, BENCH_TIMES };
 
 struct bench_case {
 	const char *name; /* "key=value,key=value" */
 	const char *unit;
 	enum bench_kind kind;
-	double target; /* of the ratio; 0: shown only */
+	double target; /* of the ratio, in the direction of its kind; 0: shown only */
 	double least;  /* of the value; 0: shown only */
 	/* One run; the value, or a negative one when it failed. floor may be NULL. */
 	double (*product)(void *ctx);

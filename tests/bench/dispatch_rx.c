@@ -6,6 +6,8 @@
 
 #include <rte_ethdev.h>
 
+#include <time.h>
+
 /* Of each flow; they go on from one case to the next. */
 static uint64_t numbers[DISPATCH_PEERS];
 static uint32_t sequences[DISPATCH_PEERS];
@@ -116,4 +118,23 @@ void dispatch_rx_use(struct dispatch_rx *rx)
 void dispatch_rx_end(struct dispatch_rx *rx)
 {
 	in_use = NULL;
+}
+
+static double cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+double dispatch_rx_cost(struct dispatch_rx *rx, uint32_t messages)
+{
+	uint64_t before = *rx->handled, fed = rx->messages;
+	double begin = cpu_ns();
+
+	while (rx->messages - fed < messages)
+		lane_pass(rx->node->lane[0]);
+	begin = cpu_ns() - begin;
+	return begin / (double)(*rx->handled - before);
 }

@@ -7,6 +7,8 @@
 struct state {
 	uint32_t spot; /* its number + 1 */
 	uint32_t inside;
+	uint32_t yielded; /* handlers that gave the gate back */
+	uint32_t asks;
 	uint64_t number; /* among the incarnations of its id */
 	struct spl_target other;
 };
@@ -93,8 +95,8 @@ static int on_closing(struct spl_turn *t, void *state, enum spl_closing reason, 
 	struct state *s = state;
 
 	check_newest(s);
-	if (s->inside)
-		sim_problem(sim, "on_closing runs beside another callback");
+	if (s->inside || s->yielded)
+		sim_problem(sim, "on_closing runs beside or before the end of another callback");
 	sim->spot[s->spot - 1].live = 0;
 	return SPL_DONE;
 }
@@ -140,7 +142,14 @@ static int on_peeked(struct spl_turn *t, void *state, const struct spl_result *r
 	struct state *s = state;
 
 	check_newest(s);
-	s->inside--;
+	if (ctx) {
+		s->yielded--;
+		check_lease(&sim->spot[s->spot - 1]); /* a turn of its own */
+		if (s->inside)
+			sim_problem(sim, "a turn that had yielded goes on beside another callback");
+	} else {
+		s->inside--;
+	}
 	if (r->kind != SPL_OK && r->kind != SPL_E_UNAVAILABLE && r->kind != SPL_E_NOT_FOUND &&
 	    r->kind != SPL_E_DEADLINE_EXCEEDED && r->kind != SPL_E_CAPACITY_EXCEEDED &&
 	    r->kind != SPL_E_SHUTTING_DOWN)
@@ -149,11 +158,12 @@ static int on_peeked(struct spl_turn *t, void *state, const struct spl_result *r
 	return SPL_DONE;
 }
 
-/* Counts as a message too; asks another Spot under HOLD before it answers. */
+/* Counts as a message too; asks another Spot before it answers, by turns under HOLD and YIELD. */
 static int on_ask(struct spl_turn *t, void *state, const struct spl_message *m)
 {
 	struct state *s = state;
 	unsigned other = (s->spot * 5 + 3) % sim->plan.spots;
+	bool yields = s->asks++ & 1;
 	struct spl_call *call;
 
 	check_start(s);
@@ -163,12 +173,16 @@ static int on_ask(struct spl_turn *t, void *state, const struct spl_message *m)
 	if (other + 1 == s->spot ||
 	    spl_target_set(&s->other, sim->spot[other].id, strlen(sim->spot[other].id)) ||
 	    spl_request(t, &s->other, spl_packet_key("peek", 4), SPL_CONTENT_RAW, NULL, 0, 200,
-			&call)) {
+			yields ? SPL_WAIT_YIELD : SPL_WAIT_HOLD, &call)) {
 		s->inside--;
 		return SPL_FAIL(SPL_E_CAPACITY_EXCEEDED);
 	}
-	if (spl_call_then(t, call, SPL_WAIT_HOLD, on_peeked, NULL))
+	if (spl_call_then(t, call, on_peeked, yields ? s : NULL))
 		sim_problem(sim, "spl_call_then refuses its own call");
+	if (yields) {
+		s->inside--;
+		s->yielded++;
+	}
 	return SPL_SUSPENDED;
 }
 

@@ -74,8 +74,9 @@ static int wait_next(struct spl_turn *turn, struct hold *h, spl_result_fn then)
 {
 	struct spl_call *call;
 
-	if (spl_request(turn, &h->next, h->wait, SPL_CONTENT_RAW, NULL, 0, HOUR_MS, &call) != 0 ||
-	    spl_call_then(turn, call, SPL_WAIT_HOLD, then, NULL) != 0)
+	if (spl_request(turn, &h->next, h->wait, SPL_CONTENT_RAW, NULL, 0, HOUR_MS, SPL_WAIT_HOLD,
+			&call) != 0 ||
+	    spl_call_then(turn, call, then, NULL) != 0)
 		return SPL_FAIL(SPL_E_CAPACITY_EXCEEDED);
 	return SPL_SUSPENDED;
 }

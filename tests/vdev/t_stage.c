@@ -86,9 +86,10 @@ static int on_ask(struct spl_turn *t, void *state, const struct spl_message *m)
 	enter(s);
 	if (spl_target_set(&s->other, m->payload, m->payload_bytes))
 		return leave(s, SPL_FAIL(SPL_E_PROTOCOL_ERROR));
-	if (spl_request(t, &s->other, spl_packet_key("get", 3), SPL_CONTENT_RAW, NULL, 0, 0, &call))
+	if (spl_request(t, &s->other, spl_packet_key("get", 3), SPL_CONTENT_RAW, NULL, 0, 0,
+			SPL_WAIT_HOLD, &call))
 		return leave(s, SPL_FAIL(SPL_E_INVALID_OPERATION));
-	if (spl_call_then(t, call, SPL_WAIT_HOLD, on_answer, NULL))
+	if (spl_call_then(t, call, on_answer, NULL))
 		return leave(s, SPL_FAIL(SPL_E_INTERNAL_FAILURE));
 	return SPL_SUSPENDED;
 }

@@ -220,7 +220,7 @@ static int start_many(struct spl_turn *turn, void *state, const struct spl_messa
 	CU_ASSERT_EQUAL(spl_target_set(&t, "b", 1), 0);
 	for (started = 0; started < 100; started++) {
 		rc = spl_request(turn, &t, spl_packet_key("echo", 4), SPL_CONTENT_RAW, "y", 1, 0,
-				 &calls[started]);
+				 SPL_WAIT_HOLD, &calls[started]);
 		if (rc)
 			break;
 	}
@@ -271,10 +271,10 @@ static int again(struct spl_turn *turn, void *state, const struct spl_result *r,
 		return spl_reply(turn, SPL_CONTENT_TEXT, "end", 3);
 	CU_ASSERT_EQUAL(spl_target_set(&t, "b", 1), 0);
 	CU_ASSERT_EQUAL(spl_request(turn, &t, spl_packet_key("echo", 4), SPL_CONTENT_TEXT, "hello",
-				    5, 0, &s->call),
+				    5, 0, SPL_WAIT_HOLD, &s->call),
 			0);
-	CU_ASSERT_EQUAL(spl_call_then(turn, s->call, SPL_WAIT_HOLD, again, NULL), 0);
-	CU_ASSERT_EQUAL(spl_call_then(turn, s->call, SPL_WAIT_HOLD, again, NULL), -EINVAL);
+	CU_ASSERT_EQUAL(spl_call_then(turn, s->call, again, NULL), 0);
+	CU_ASSERT_EQUAL(spl_call_then(turn, s->call, again, NULL), -EINVAL);
 	return SPL_SUSPENDED;
 }
 
@@ -287,12 +287,11 @@ static int begin_chain(struct spl_turn *turn, void *state, const struct spl_mess
 	s->turn = turn;
 	CU_ASSERT_EQUAL(spl_target_set(&t, "b", 1), 0);
 	CU_ASSERT_EQUAL(spl_request(turn, &t, spl_packet_key("echo", 4), SPL_CONTENT_TEXT, "first",
-				    5, 0, &s->call),
+				    5, 0, SPL_WAIT_HOLD, &s->call),
 			0);
-	CU_ASSERT_EQUAL(spl_call_then(turn, s->call, (enum spl_wait)1, again, NULL), -EINVAL);
-	CU_ASSERT_EQUAL(spl_call_then(turn, s->call, SPL_WAIT_HOLD, NULL, NULL), -EINVAL);
-	CU_ASSERT_EQUAL(spl_call_then(turn, NULL, SPL_WAIT_HOLD, again, NULL), -EINVAL);
-	CU_ASSERT_EQUAL(spl_call_then(turn, s->call, SPL_WAIT_HOLD, again, NULL), 0);
+	CU_ASSERT_EQUAL(spl_call_then(turn, s->call, NULL, NULL), -EINVAL);
+	CU_ASSERT_EQUAL(spl_call_then(turn, NULL, again, NULL), -EINVAL);
+	CU_ASSERT_EQUAL(spl_call_then(turn, s->call, again, NULL), 0);
 	return SPL_SUSPENDED;
 }
 
@@ -327,9 +326,12 @@ static int argument_errors(struct spl_turn *turn, void *state, const struct spl_
 	CU_ASSERT_EQUAL(spl_send(turn, &other, 1, SPL_CONTENT_COUNT, NULL, 0), -EINVAL);
 	CU_ASSERT_EQUAL(spl_send(turn, &other, 1, 0, NULL, 1), -EINVAL);
 	CU_ASSERT_EQUAL(spl_send(turn, &other, 1, 0, big, 65537), -EMSGSIZE);
-	CU_ASSERT_EQUAL(spl_request(turn, &other, 1, 0, big, 65537, 0, &c), -EMSGSIZE);
-	CU_ASSERT_EQUAL(spl_request(turn, &other, 1, 0, NULL, 0, 0, NULL), -EINVAL);
-	CU_ASSERT_EQUAL(spl_request(turn, &other, 1, 0, NULL, 0, 0x80000000u, &c), -EINVAL);
+	CU_ASSERT_EQUAL(spl_request(turn, &other, 1, 0, big, 65537, 0, SPL_WAIT_HOLD, &c),
+			-EMSGSIZE);
+	CU_ASSERT_EQUAL(spl_request(turn, &other, 1, 0, NULL, 0, 0, SPL_WAIT_HOLD, NULL), -EINVAL);
+	CU_ASSERT_EQUAL(spl_request(turn, &other, 1, 0, NULL, 0, 0x80000000u, SPL_WAIT_HOLD, &c),
+			-EINVAL);
+	CU_ASSERT_EQUAL(spl_request(turn, &other, 1, 0, NULL, 0, 0, (enum spl_wait)2, &c), -EINVAL);
 	CU_ASSERT_EQUAL(spl_reply(turn, SPL_CONTENT_COUNT, NULL, 0), -EINVAL);
 	CU_ASSERT_EQUAL(spl_reply(turn, 0, NULL, 4), -EINVAL);
 	CU_ASSERT_EQUAL(spl_reply(turn, 0, big, 65537), -EMSGSIZE);

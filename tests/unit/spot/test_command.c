@@ -385,8 +385,8 @@ static int closing_waits(struct spl_turn *turn, void *state, enum spl_closing re
 	CU_ASSERT_EQUAL(spl_target_set(&t, "a", 1), 0);
 	CU_ASSERT_EQUAL(spl_send(turn, &t, 5, 0, NULL, 0), -ESHUTDOWN); /* itself */
 	CU_ASSERT_EQUAL(spl_target_set(&t, "nobody", 6), 0);
-	CU_ASSERT_EQUAL(spl_request(turn, &t, 5, 0, NULL, 0, 0, &c), 0);
-	CU_ASSERT_EQUAL(spl_call_then(turn, c, SPL_WAIT_HOLD, never, NULL), 0);
+	CU_ASSERT_EQUAL(spl_request(turn, &t, 5, 0, NULL, 0, 0, SPL_WAIT_HOLD, &c), 0);
+	CU_ASSERT_EQUAL(spl_call_then(turn, c, never, NULL), 0);
 	return SPL_SUSPENDED;
 }
 

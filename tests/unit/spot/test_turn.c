@@ -195,14 +195,15 @@ static int use_stolen(struct spl_turn *turn, void *state, const struct spl_messa
 	CU_ASSERT_EQUAL(spl_target_set(&t, "a", 1), 0);
 	CU_ASSERT_EQUAL(spl_reply(stolen, SPL_CONTENT_RAW, "x", 1), -EINVAL);
 	CU_ASSERT_EQUAL(spl_send(stolen, &t, 5, SPL_CONTENT_RAW, "x", 1), -EINVAL);
-	CU_ASSERT_EQUAL(spl_request(stolen, &t, 5, SPL_CONTENT_RAW, "x", 1, 0, &c), -EINVAL);
+	CU_ASSERT_EQUAL(spl_request(stolen, &t, 5, SPL_CONTENT_RAW, "x", 1, 0, SPL_WAIT_HOLD, &c),
+			-EINVAL);
 	CU_ASSERT_EQUAL(spl_close_self(stolen), -EINVAL);
 	CU_ASSERT_EQUAL(spl_now_ns(stolen), 0);
 	CU_ASSERT_PTR_NULL(spl_spot_id(stolen));
 	if (stolen_call)
-		CU_ASSERT_EQUAL(spl_call_then(turn, stolen_call, SPL_WAIT_HOLD,
-					      (spl_result_fn)(void *)steal, NULL),
-				-EINVAL);
+		CU_ASSERT_EQUAL(
+			spl_call_then(turn, stolen_call, (spl_result_fn)(void *)steal, NULL),
+			-EINVAL);
 	return SPL_DONE;
 }
 

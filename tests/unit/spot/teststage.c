@@ -102,8 +102,8 @@ static int held(struct spl_turn *turn, void *state, const struct spl_result *r, 
 	return leave(s, SPL_DONE);
 }
 
-static int start_hold(struct spl_turn *turn, struct test_state *s, const void *bytes, uint32_t n,
-		      uint32_t timeout_ms, spl_result_fn fn)
+static int start_wait(struct spl_turn *turn, struct test_state *s, const void *bytes, uint32_t n,
+		      enum spl_wait wait, spl_result_fn fn)
 {
 	struct spl_target target;
 	uint64_t packet;
@@ -112,10 +112,10 @@ static int start_hold(struct spl_turn *turn, struct test_state *s, const void *b
 	parse(bytes, n, &target, &packet, text);
 	s->turn = turn;
 	test_stage_rc = spl_request(turn, &target, packet, SPL_CONTENT_TEXT, text,
-				    (uint32_t)strlen(text), timeout_ms, &s->call);
+				    (uint32_t)strlen(text), 0, wait, &s->call);
 	if (test_stage_rc)
 		return SPL_FAIL(SPL_E_INVALID_OPERATION);
-	CU_ASSERT_EQUAL(spl_call_then(turn, s->call, SPL_WAIT_HOLD, fn, s), 0);
+	CU_ASSERT_EQUAL(spl_call_then(turn, s->call, fn, s), 0);
 	return SPL_SUSPENDED;
 }
 
@@ -128,7 +128,67 @@ static int on_hold(struct spl_turn *turn, void *state, const struct spl_message 
 	s->view_bytes = m->payload_bytes < sizeof(s->keep) ? m->payload_bytes : 0;
 	memcpy(s->keep, m->payload, s->view_bytes);
 	fake_log("held");
-	return leave(s, start_hold(turn, s, m->payload, m->payload_bytes, 0, held));
+	return leave(s, start_wait(turn, s, m->payload, m->payload_bytes, SPL_WAIT_HOLD, held));
+}
+
+/* The views of a handler that has yielded, and what it saw there. */
+static void keep_views(struct test_state *s, const struct spl_message *m)
+{
+	struct test_yield *y = &s->yield[s->yields++ % T_COUNT(s->yield)];
+
+	y->view = m->payload;
+	y->bytes = m->payload_bytes < sizeof(y->keep) ? m->payload_bytes : 0;
+	memcpy(y->keep, m->payload, y->bytes);
+	y->count = s->count;
+}
+
+static int yielded(struct spl_turn *turn, void *state, const struct spl_result *r, void *ctx)
+{
+	struct test_state *s = state;
+	struct test_yield *y = ctx;
+	char text[160];
+
+	enter(s);
+	fake_log("resumed");
+	CU_ASSERT_PTR_NOT_EQUAL(turn, s->turn); /* a turn of its own (S-TURN-1) */
+	CU_ASSERT(memcmp(y->view, y->keep, y->bytes) == 0);
+	snprintf(text, sizeof(text), "%s %.*s %llu", spl_error_name(r->kind), (int)r->payload_bytes,
+		 r->payload ? (const char *)r->payload : "",
+		 (unsigned long long)(s->count - y->count));
+	test_stage_rc = spl_reply(turn, SPL_CONTENT_TEXT, text, (uint32_t)strlen(text));
+	return leave(s, SPL_DONE);
+}
+
+static int on_yield(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	struct test_state *s = state;
+	struct spl_target target;
+	uint64_t packet;
+	char text[64];
+	int rc;
+
+	enter(s);
+	parse(m->payload, m->payload_bytes, &target, &packet, text);
+	s->turn = turn;
+	test_stage_rc = spl_request(turn, &target, packet, SPL_CONTENT_TEXT, text,
+				    (uint32_t)strlen(text), 0, SPL_WAIT_YIELD, &s->call);
+	if (test_stage_rc)
+		return leave(s, SPL_FAIL(spl_error_of(test_stage_rc)));
+	rc = spl_call_then(turn, s->call, yielded, &s->yield[s->yields % T_COUNT(s->yield)]);
+	CU_ASSERT_EQUAL(rc, 0);
+	keep_views(s, m);
+	fake_log("yielded");
+	return leave(s, SPL_SUSPENDED);
+}
+
+/* The newest call of this Spot. */
+static int on_cancel(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	struct test_state *s = state;
+
+	enter(s);
+	test_stage_rc = s->call ? spl_call_cancel(turn, s->call) : 0;
+	return leave(s, answer(turn, m, test_stage_rc ? "won" : "late"));
 }
 
 static int on_send(struct spl_turn *turn, void *state, const struct spl_message *m)
@@ -173,7 +233,7 @@ static int on_misc(struct spl_turn *turn, void *state, const struct spl_message 
 		(void)spl_reply(turn, SPL_CONTENT_RAW, "1", 1);
 		rc = SPL_FAIL(SPL_E_REJECTED);
 	} else if (strcmp(what, "thrown") == 0) { /* continuation thrown away */
-		(void)start_hold(turn, s, "b echo x", 8, 0, held);
+		(void)start_wait(turn, s, "b echo x", 8, SPL_WAIT_HOLD, held);
 	} else if (strcmp(what, "close") == 0) {
 		test_stage_rc = spl_close_self(turn);
 		rc = answer(turn, m, "closing");
@@ -218,8 +278,8 @@ static int on_create(struct spl_turn *turn, void *state, const struct spl_messag
 	else if (m->payload_bytes == 4 && memcmp(m->payload, "kind", 4) == 0)
 		rc = SPL_FAIL(SPL_E_DATA_LOST);
 	else if (m->payload_bytes > 5 && memcmp(m->payload, "hold ", 5) == 0)
-		rc = start_hold(turn, s, (const char *)m->payload + 5, m->payload_bytes - 5, 0,
-				created);
+		rc = start_wait(turn, s, (const char *)m->payload + 5, m->payload_bytes - 5,
+				SPL_WAIT_HOLD, created);
 	return leave(s, rc);
 }
 
@@ -248,6 +308,8 @@ static const struct spl_handler handlers[] = {
 	{"log", SPL_TAKES_SEND | SPL_TAKES_REQUEST, on_log},
 	{"echo", SPL_TAKES_REQUEST, on_echo},
 	{"hold", SPL_TAKES_SEND | SPL_TAKES_REQUEST, on_hold},
+	{"yield", SPL_TAKES_SEND | SPL_TAKES_REQUEST, on_yield},
+	{"cancel", SPL_TAKES_SEND | SPL_TAKES_REQUEST, on_cancel},
 	{"send", SPL_TAKES_SEND | SPL_TAKES_REQUEST, on_send},
 	{"misc", SPL_TAKES_SEND | SPL_TAKES_REQUEST, on_misc},
 	{"probe", SPL_TAKES_SEND | SPL_TAKES_REQUEST, on_probe},
@@ -292,6 +354,22 @@ const struct spl_stage test_stage_plain = {
 	.handlers = handlers,
 	.handler_count = T_COUNT(handlers),
 };
+
+#define OTHER_STAGE(name, kind_, mode_) \
+	const struct spl_stage test_stage_##name = { \
+		.api = SPL_STAGE_API, \
+		.size = sizeof(struct spl_stage), \
+		.type = #name, \
+		.kind = kind_, \
+		.mode = mode_, \
+		.relocation = SPL_RELOCATION_RECREATE, \
+		.state_bytes = sizeof(struct test_state), \
+		.handlers = handlers, \
+		.handler_count = T_COUNT(handlers), \
+	}
+OTHER_STAGE(instance, SPL_KIND_INSTANCE, SPL_MODE_SPOT_WIDE);
+OTHER_STAGE(entry, SPL_KIND_ENTRY, SPL_MODE_SPOT_WIDE);
+OTHER_STAGE(actors, SPL_KIND_USER, SPL_MODE_PER_ACTOR);
 
 struct fake test_rig;
 

@@ -5,8 +5,12 @@
  *	log    logs its payload
  *	echo   request: answered with its payload
  *	hold   payload "ID PACKET [TEXT]": request to the Spot ID, waits under HOLD, then answers
- *with the result ("KIND TEXT"); logs "held" and "resumed" send   payload "ID PACKET [TEXT]":
- *one-way to ID; the return value in test_stage_rc misc   payload chooses a misuse: see teststage.c
+ *	       with the result ("KIND TEXT"); logs "held" and "resumed"
+ *	yield  the same under YIELD; the answer is "KIND TEXT N", N what was added meanwhile; logs
+ *	       "yielded" and "resumed"
+ *	cancel cancels the newest call of "hold" and "yield"; answered "won" or "late"
+ *	send   payload "ID PACKET [TEXT]": one-way to ID; the return value in test_stage_rc
+ *	misc   payload chooses a misuse: see teststage.c
  *	probe  test_stage_probe is called
  * on_create: the request "reject", "fail", "kind" or "hold ..." does what it says; its reply is
  * "made". Every callback counts itself in test_stage_inside, which must never pass 1 for one Spot.
@@ -18,6 +22,13 @@
 
 #include <spotlane/stage.h>
 
+struct test_yield {
+	const void *view;
+	uint32_t bytes;
+	char keep[64];
+	uint64_t count;
+};
+
 struct test_state {
 	uint64_t count;
 	uint64_t last;
@@ -27,9 +38,12 @@ struct test_state {
 	struct spl_turn *turn;
 	const void *view;
 	uint32_t view_bytes;
+	struct test_yield yield[4]; /* of the last handlers that have yielded */
+	unsigned yields;
 };
 
 extern const struct spl_stage test_stage, test_stage_small, test_stage_plain;
+extern const struct spl_stage test_stage_instance, test_stage_entry, test_stage_actors;
 extern int test_stage_rc;	   /* of the last call of the stage interface */
 extern uint64_t test_stage_runs;   /* callbacks entered */
 extern int test_stage_overlaps;	   /* callbacks of one Spot at once: must stay 0 */
