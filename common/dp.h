@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define DP_MAGIC	  0x314c5053u /* "SPL1" */
-#define DP_VERSION	  1
+#define DP_VERSION	  2
 #define DP_PACKET_MAX	  65536 /* bytes of one packet, header included */
 #define DP_INLINE_MAX	  32768 /* bytes of one byte string inside a packet */
 #define DP_HEADER_BYTES	  36
@@ -125,6 +125,8 @@ enum dp_type {
 	F(u32, idle_nap_us) /* longest nap of an idle lane; 0 = it only yields */ \
 	F(u32, lifecycle_queue_count) \
 	F(u32, lifecycle_queue_bytes) \
+	F(u32, timers_max) /* of each lane */ \
+	F(u32, timers_per_spot) \
 	F(text, mesh) \
 	F(text, file_prefix) \
 	F(bytes, lcores)     /* u16 each: cpu of lane i; empty = any */ \

@@ -107,6 +107,8 @@ struct config {
 		uint32_t spot_queue_count;
 		uint64_t spot_queue_bytes;
 		uint32_t lifecycle_queue_count;
+		uint32_t timers_per_lane;
+		uint16_t timers_per_spot;
 		uint64_t lifecycle_queue_bytes;
 		uint32_t message_max_bytes;
 		uint64_t credit_pool_bytes; /* 0 = seven eighths of the packet memory */

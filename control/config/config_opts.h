@@ -62,7 +62,7 @@
 	  START, "memory of each lane for payloads: reassembly, replies, copied messages, MiB") \
 	X("dataplane.turn_budget_us", config, dataplane.turn_budget_us, INT, NULL, "50", 1, \
 	  1000000, START, "time one Spot may use before the next ready one has its turn") \
-	X("dataplane.lifecycle_cap", config, dataplane.lifecycle_cap, INT, NULL, "8", 1, 1024, \
+	X("dataplane.lifecycle_cap", config, dataplane.lifecycle_cap, INT, NULL, "8", 1, 200, \
 	  START, "lifecycle turns in a row while application work waits") \
 	X("dataplane.idle_nap_us", config, dataplane.idle_nap_us, INT, NULL, "1000", 0, 1000, \
 	  START, "longest nap of an idle lane; 0: it only yields") \
@@ -84,6 +84,10 @@
 	  1, 65536, START, "records in the lifecycle queue of one Spot") \
 	X("limits.lifecycle_queue_bytes", config, limits.lifecycle_queue_bytes, INT, NULL, \
 	  "4194304", 65536, 268435456, START, "bytes in the lifecycle queue of one Spot") \
+	X("limits.timers_per_lane", config, limits.timers_per_lane, INT, NULL, "65536", 0, \
+	  16777216, START, "timers of all Spots of one lane, 128 bytes each") \
+	X("limits.timers_per_spot", config, limits.timers_per_spot, INT, NULL, "16", 0, 255, \
+	  START, "timers of one Spot") \
 	X("limits.message_max_bytes", config, limits.message_max_bytes, INT, NULL, "1048576", \
 	  1024, 16777216, START, "largest payload of one message") \
 	X("limits.credit_pool_bytes", config, limits.credit_pool_bytes, INT, NULL, "0", 0, \

@@ -108,6 +108,8 @@ static void put_numbers(struct dp_config *m, const struct config *cfg)
 				 : (uint32_t)cfg->limits.spot_queue_bytes;
 	m->lifecycle_queue_count = cfg->limits.lifecycle_queue_count;
 	m->lifecycle_queue_bytes = (uint32_t)cfg->limits.lifecycle_queue_bytes;
+	m->timers_max = cfg->limits.timers_per_lane;
+	m->timers_per_spot = cfg->limits.timers_per_spot;
 	m->request_timeout_ms = cfg->timeouts.request_ms;
 	m->send_timeout_ms = cfg->timeouts.send_ms;
 	m->turn_budget_us = cfg->dataplane.turn_budget_us;

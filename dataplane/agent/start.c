@@ -126,6 +126,8 @@ static void lane_numbers(struct agent *a)
 		.records = c->records_max,
 		.calls = 65536,
 		.commands = 8192,
+		.timers = c->timers_max,
+		.timers_per_spot = c->timers_per_spot,
 		.heap_bytes = c->lane_memory,
 		.object_bytes = (uint64_t)c->spots_max * 4096 + (1u << 30),
 		.queue_count = c->queue_count,
@@ -154,7 +156,7 @@ static int make_lanes(struct agent *a, char *err, size_t n)
 		if (!a->lane[i]) {
 			snprintf(err, n,
 				 "lane %u: %s: lower limits.spots_per_lane, "
-				 "limits.records_per_lane or "
+				 "limits.records_per_lane, limits.timers_per_lane or "
 				 "dataplane.lane_memory_mb",
 				 i, strerror(errno));
 			return -errno;

@@ -13,13 +13,6 @@
 #include <errno.h>
 #include <limits.h>
 
-static struct spot_lane *lane_of(const struct spl_turn *turn)
-{
-	struct spot_lane *l = spot_lane_here;
-
-	return l && turn && l->turn.epoch == (uint64_t)(uintptr_t)turn ? l : NULL;
-}
-
 static int check_payload(const struct spot_lane *l, uint16_t content, const void *payload,
 			 uint32_t bytes)
 {
@@ -39,14 +32,14 @@ int spl_target_set(struct spl_target *target, const void *id, size_t len)
 
 uint64_t spl_now_ns(const struct spl_turn *turn)
 {
-	struct spot_lane *l = lane_of(turn);
+	struct spot_lane *l = spot_lane_of(turn);
 
 	return l ? spot_to_ns(&l->clock, l->now) : 0;
 }
 
 const struct spl_name *spl_spot_id(const struct spl_turn *turn)
 {
-	struct spot_lane *l = lane_of(turn);
+	struct spot_lane *l = spot_lane_of(turn);
 
 	return l ? spot_name_of(spot_cold_of(l->turn.spot)) : NULL;
 }
@@ -76,7 +69,7 @@ static int reply_to_creator(struct spot_lane *l, uint16_t content, const void *p
 
 int spl_reply(struct spl_turn *turn, uint16_t content, const void *payload, uint32_t bytes)
 {
-	struct spot_lane *l = lane_of(turn);
+	struct spot_lane *l = spot_lane_of(turn);
 	struct spot_rec *r;
 	int rc;
 
@@ -189,7 +182,7 @@ static bool is_own_lane(const struct spot_lane *l, const struct spl_target *targ
 int spl_send(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 	     uint16_t content, const void *payload, uint32_t bytes)
 {
-	struct spot_lane *l = lane_of(turn);
+	struct spot_lane *l = spot_lane_of(turn);
 	int rc;
 
 	if (!l || !target || !packet_key)
@@ -279,7 +272,7 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 		uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
 		enum spl_wait wait, struct spl_call **call)
 {
-	struct spot_lane *l = lane_of(turn);
+	struct spot_lane *l = spot_lane_of(turn);
 	bool own;
 	struct spot_call *c;
 	uint64_t deadline;
@@ -292,7 +285,7 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 		rc = check_wait(l, wait);
 	if (rc)
 		return rc;
-	if (wait == SPL_WAIT_HOLD && is_self(l, target))
+	if (wait == SPL_WAIT_HOLD && is_self(l, target) && !(l->turn.rec->flags & REC_F_OWN))
 		return -EDEADLK;
 	if (l->turn.spot->gate.flags & SPOT_F_FORCED)
 		return -ESHUTDOWN;
@@ -314,7 +307,7 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 
 int spl_call_then(struct spl_turn *turn, struct spl_call *call, spl_result_fn fn, void *ctx)
 {
-	struct spot_lane *l = lane_of(turn);
+	struct spot_lane *l = spot_lane_of(turn);
 	struct spot_call *c;
 
 	if (!l || !fn)
@@ -330,7 +323,7 @@ int spl_call_then(struct spl_turn *turn, struct spl_call *call, spl_result_fn fn
 
 int spl_call_cancel(struct spl_turn *turn, struct spl_call *call)
 {
-	struct spot_lane *l = lane_of(turn);
+	struct spot_lane *l = spot_lane_of(turn);
 	struct spot_call *c;
 
 	if (!l || !call)
@@ -349,7 +342,7 @@ int spl_call_cancel(struct spl_turn *turn, struct spl_call *call)
 
 int spl_close_self(struct spl_turn *turn)
 {
-	struct spot_lane *l = lane_of(turn);
+	struct spot_lane *l = spot_lane_of(turn);
 	struct spot *s;
 
 	if (!l || l->turn.rec->kind == REC_CREATE || l->turn.rec->kind == REC_INITIALIZE ||

@@ -5,7 +5,7 @@
  * A correlation is the slot of the call and a serial number that goes through all of 2^44 values in
  * an order that the process's secret decides: none is used twice, and none is easily guessed.
  */
-#include "dataplane/spot/lane.h"
+#include "dataplane/spot/timer.h"
 
 #include <errno.h>
 
@@ -209,5 +209,5 @@ unsigned spot_tick(struct spot_lane *l, uint64_t now, unsigned max)
 			spot_call_end(l, c, SPL_E_DEADLINE_EXCEEDED);
 		}
 	}
-	return n;
+	return n + spot_timers_due(l, now, max);
 }

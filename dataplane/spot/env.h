@@ -107,11 +107,13 @@ struct spot_env {
 
 /* Fixed for the life of the lane. */
 struct spot_conf {
-	uint32_t lane, lanes;		  /* this lane's number and how many there are */
-	uint32_t spots_max;		  /* 1..2^24 */
-	uint32_t records;		  /* 64..2^24; an eighth serves lifecycle work only */
-	uint32_t calls;			  /* 16..2^20 - 1: requests of handlers that may be open */
-	uint32_t commands;		  /* 16..65536: prepare and close commands that may be */
+	uint32_t lane, lanes; /* this lane's number and how many there are */
+	uint32_t spots_max;   /* 1..2^24 */
+	uint32_t records;     /* 64..2^24; an eighth serves lifecycle work only */
+	uint32_t calls;	      /* 16..2^20 - 1: requests of handlers that may be open */
+	uint32_t commands;    /* 16..65536: prepare and close commands that may be */
+	uint32_t timers;      /* 0..2^24 */
+	uint32_t timers_per_spot;
 	uint64_t heap_bytes;		  /* lane memory: payloads, reassembly, replies */
 	uint64_t object_bytes;		  /* virtual range of the Spot objects, < 256 GiB */
 	uint32_t queue_count, life_count; /* defaults of a Spot's two queues: records */

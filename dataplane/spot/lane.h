@@ -26,10 +26,13 @@
 #define REC_CLOSING	202u
 #define REC_NOTICE	203u
 
+#define REC_TICK	210u /* a timer's, see timer.h */
+
 #define REC_F_WAITS	0x01u /* in an application queue: its bytes may be moved */
 #define REC_F_REPLIED	0x02u
 #define REC_F_YIELDED	0x04u /* its turn gave the gate back and waits for a call */
-#define REC_F_RESUME	0x08u /* in an application queue: the call has ended (S-YIELD-4) */
+#define REC_F_RESUME	0x08u /* in a queue: the call has ended (S-YIELD-4) */
+#define REC_F_OWN	0x10u /* its turn has a gate of its own, not the Spot's (S-GATE-3) */
 
 /* The turn that runs now, and until the next reading of the clock the last one. */
 struct spot_turn {
@@ -81,10 +84,21 @@ struct spot_lane {
 	struct lanemem mem;
 	uint64_t mem_own; /* blocks of it that this room holds */
 	struct wheel wheel;
+
+	uint32_t timer_free, timers_used;
+	struct wheel timer_wheel;
 };
 
 /* The lane whose turn runs on this thread: the stage interface has no other way to it. */
 extern __thread struct spot_lane *spot_lane_here;
+
+/* The lane of a turn that runs now on this thread; NULL for any other handle (S-TURN-8). */
+static inline struct spot_lane *spot_lane_of(const struct spl_turn *turn)
+{
+	struct spot_lane *l = spot_lane_here;
+
+	return l && turn && l->turn.epoch == (uint64_t)(uintptr_t)turn ? l : NULL;
+}
 
 static inline void spot_add(uint64_t *c, uint64_t n)
 {
@@ -189,17 +203,33 @@ static inline void spot_app_append(struct spot_lane *l, struct spot *s, struct s
 		spot_ready_add(l, s);
 }
 
-/* yield.c: a turn that waits and has given the gate back (S-YIELD, S-CLAIM-3). */
+/* To the tail of what waits for a gate of its own; a turn that holds the Spot's is no hindrance. */
+static inline void spot_own_append(struct spot_lane *l, struct spot *s, struct spot_rec *r)
+{
+	struct spot_cold *cold = spot_cold_of(s);
+	uint32_t i = spot_rec_index(l, r);
 
-/* The running turn of `r` gives the gate back until its call has ended. */
+	r->next = 0;
+	if (cold->own_head)
+		l->recs[cold->own_tail].next = i;
+	else
+		cold->own_head = i;
+	cold->own_tail = i;
+	spot_ready_add(l, s);
+}
+
+/* yield.c: a turn that waits without the gate of its Spot (S-YIELD, S-CLAIM-3): it has given it
+ * back, or has one of its own. */
+
+/* The running turn of `r` waits so until its call has ended. */
 void spot_yield(struct spot_lane *l, struct spot *s, struct spot_rec *r);
 
 /* The call that `r` waits for has ended: its resume record, which is the record itself. */
 void spot_yield_over(struct spot_lane *l, struct spot *s, struct spot_rec *r);
 
-/* Takes the resume record from the head of the queue; the call that it resumes with is in
- * r->waited again. The turn is a new one (S-TURN-1). */
-struct spot_rec *spot_yield_take(struct spot_lane *l, struct spot *s);
+/* The resume record is out of its queue again: the call that it resumes with is in r->waited. The
+ * turn is a new one (S-TURN-1), unless its gate was kept. */
+void spot_yield_take(struct spot_lane *l, struct spot_rec *r);
 
 /* Ends the first wait of a Spot whose time is up with `kind`; false when none waits. */
 bool spot_yield_force(struct spot_lane *l, struct spot *s, uint8_t kind);

@@ -38,7 +38,7 @@ enum spot_state {
 #define SPOT_F_ARMED  0x10u /* asked to be closed; the agent does not know yet */
 #define SPOT_F_FORCED 0x20u /* its time is up: waits end, nothing queued starts */
 #define SPOT_F_HELD   0x40u /* a suspended turn holds the gate (S-TURN-4) */
-#define SPOT_F_ODD    0x80u /* not all in the application queue are messages (cold->odd) */
+#define SPOT_F_ODD    0x80u /* what waits may be something else than messages; until all is done */
 
 /* Something beyond the application queue is to be looked at. */
 #define SPOT_F_SLOW   (SPOT_F_LIFE | SPOT_F_ARMED | SPOT_F_HELD)
@@ -89,10 +89,11 @@ struct spot_cold {
 	uint32_t life_head, life_tail;
 	uint32_t life_count;
 	uint32_t life_bytes;
-	uint32_t op;	  /* open commands on it, a list */
-	uint32_t running; /* record of the suspended turn that holds the gate */
-	uint32_t yielded; /* records of those that gave it back and still wait, a list */
-	uint32_t odd;	  /* records in the application queue that are no messages */
+	uint32_t op;		     /* open commands on it, a list */
+	uint32_t running;	     /* record of the suspended turn that holds the gate */
+	uint32_t yielded;	     /* records of turns that wait without it, a list */
+	uint32_t timers;	     /* a list, see timer.h */
+	uint32_t own_head, own_tail; /* ticks with gates of their own that are ready (S-GATE-3) */
 	uint8_t reason;
 	uint8_t id_len; /* with id[] this is a struct spl_name */
 	char id[];

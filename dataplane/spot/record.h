@@ -5,9 +5,14 @@
  * (spot_recs_take()), fills the fields marked H and hands them to spot_admit(), which owns them
  * from then on. Payload and metadata are views of the received buffer `buf` or of lane memory;
  * nothing is copied, and nothing of it is written. One lane; no locks.
+ *
+ * A timer is a record too, of a pool of its own behind that one, so that its tick always has one
+ * (S-TIMER-10): fields marked T. It is in the wheel or in a queue or in its turn, never in two.
  */
 #ifndef SPL_DATAPLANE_SPOT_RECORD_H
 #define SPL_DATAPLANE_SPOT_RECORD_H
+
+#include "dataplane/spot/wheel.h"
 
 #include <spotlane/ids.h>
 #include <spotlane/stage.h>
@@ -31,7 +36,10 @@ struct spot_rec {
 		uint32_t waited; /* room: in its turn, the call it waits for */
 	};
 	uint32_t cost; /* room: reserved in the queue's bytes */
-	void *buf;     /* H: host's buffer handle, one reference; NULL = none */
+	union {
+		void *buf;	      /* H: host's buffer handle, one reference; NULL = none */
+		spl_timer_fn tick_fn; /* T */
+	};
 	union {
 		uint64_t packet;				   /* H: packet key */
 		int (*notice)(struct spl_turn *turn, void *state); /* room */
@@ -41,28 +49,57 @@ struct spot_rec {
 		};
 	};
 	union {
-		uint64_t deadline; /* H: cycles, 0 = none; from the remaining time that crossed */
-		struct {	   /* room: its turn has yielded: its neighbours in the list */
-			uint32_t yield_next, yield_prev;
+		struct {
+			union {
+				uint64_t deadline; /* H: cycles, 0 = none; from the remaining time
+						      that crossed */
+				struct {	   /* room: neighbours, in a list of those that wait
+						      without the Spot's gate */
+					uint32_t yield_next, yield_prev;
+				};
+			};
+			union {
+				const struct spl_key
+					*key;	/* H: target, read by spot_admit() only */
+				uint64_t epoch; /* room: number of its turn, never reused
+						   (S-TURN-8) */
+			};
+		};
+		struct wheel_node node; /* T: while it waits for its time */
+	};
+	union {
+		uint64_t flow; /* H: see enum spot_origin */
+		struct {
+			uint32_t spot;	/* T: whose timer it is */
+			uint32_t other; /* T: the next of that Spot; free list */
 		};
 	};
-	uint64_t flow;	 /* H: see enum spot_origin */
-	uint32_t charge; /* H: credit to give back with the buffer or at the terminal */
-	uint8_t kind;	 /* H: SPL_MSG_SPOT_SEND or SPL_MSG_SPOT_REQUEST */
-	uint8_t origin;	 /* H: enum spot_origin */
-	uint8_t flags;	 /* room */
-	uint8_t spare8;
 	union {
-		const struct spl_key *key; /* H: target, read by spot_admit() only */
-		uint64_t epoch;		   /* room: number of its turn, never reused (S-TURN-8) */
+		uint32_t charge;     /* H: credit to give back with the buffer or at the terminal */
+		uint32_t generation; /* T: of what is registered in this place (S-TIMER-3) */
 	};
-	void *mem; /* room: lane memory that payload and metadata were moved to */
+	uint8_t kind; /* H: SPL_MSG_SPOT_SEND or SPL_MSG_SPOT_REQUEST */
+	union {
+		uint8_t origin;	 /* H: enum spot_origin */
+		uint8_t overrun; /* T: enum spl_overrun */
+	};
+	uint8_t flags; /* room */
+	uint8_t timer; /* T: TIMER_F_* */
+	union {
+		void *mem; /* room: lane memory that payload and metadata were moved to */
+		uint32_t catch_up_max; /* T */
+	};
 
-	/* What the handler gets. H but for packet, is_request and deadline_ns, which are set when
-	 * its turn comes; content as received, metadata checked (S-META-2). */
-	struct spl_message msg;
+	/* What the handler gets. */
+	union {
+		struct spl_message msg; /* H but for packet, is_request and deadline_ns, which are
+					   set when its turn comes; content as received, metadata
+					   checked (S-META-2) */
+		struct spl_tick tick;	/* T: between callbacks, what the last one has brought */
+	};
 } __attribute__((aligned(64)));
 
+_Static_assert(sizeof(struct spl_tick) == sizeof(struct spl_message), "one line for either");
 _Static_assert(offsetof(struct spot_rec, msg) == 64 && sizeof(struct spot_rec) == 128,
 	       "a record is two cache lines, the second of them the message");
 

@@ -4,7 +4,7 @@
  * spot_region_bytes() and spot_lane_init() run on the agent before the lane starts, all else on the
  * lane.
  */
-#include "dataplane/spot/lane.h"
+#include "dataplane/spot/timer.h"
 
 #define OBJECT_BYTES_MAX (UINT64_C(1) << 38) /* 2^32 indices of 64 bytes */
 
@@ -14,12 +14,12 @@ static bool conf_valid(const struct spot_conf *c)
 	       c->spots_max >= 1 && c->spots_max <= 1u << 24 && c->records >= 64 &&
 	       c->records <= 1u << 24 && c->calls >= 16 && c->commands >= 16 &&
 	       c->commands <= 65536 && (uint64_t)c->calls + c->commands < 1u << 20 &&
-	       c->heap_bytes >= 4096 && c->heap_bytes < UINT64_C(64) << 30 &&
-	       c->object_bytes >= SLAB_CHUNK && c->object_bytes < OBJECT_BYTES_MAX &&
-	       c->queue_count >= 1 && c->life_count >= 1 && c->life_cap >= 1 &&
-	       c->life_cap <= 200 && c->turn_budget_us >= 1 && c->request_ms >= 1 &&
-	       c->message_max <= SPL_MESSAGE_BYTES_CAP && c->clock_hz >= 1000000 && c->counters &&
-	       c->fails;
+	       c->timers <= 1u << 24 && c->heap_bytes >= 4096 &&
+	       c->heap_bytes < UINT64_C(64) << 30 && c->object_bytes >= SLAB_CHUNK &&
+	       c->object_bytes < OBJECT_BYTES_MAX && c->queue_count >= 1 && c->life_count >= 1 &&
+	       c->life_cap >= 1 && c->life_cap <= 200 && c->turn_budget_us >= 1 &&
+	       c->request_ms >= 1 && c->message_max <= SPL_MESSAGE_BYTES_CAP &&
+	       c->clock_hz >= 1000000 && c->counters && c->fails;
 }
 
 static size_t round64(uint64_t n)
@@ -35,7 +35,7 @@ size_t spot_region_bytes(const struct spot_conf *c, enum spot_region region)
 	case SPOT_MEM_LANE:
 		return round64(sizeof(struct spot_lane));
 	case SPOT_MEM_RECORDS:
-		return round64((uint64_t)(c->records + 1) * sizeof(struct spot_rec) +
+		return round64((uint64_t)(c->records + c->timers + 1) * sizeof(struct spot_rec) +
 			       (uint64_t)c->records * sizeof(struct spot_rec *));
 	case SPOT_MEM_CALLS:
 		return round64((uint64_t)(c->calls + c->commands + 1) * sizeof(struct spot_call));
@@ -56,7 +56,7 @@ static void init_records(struct spot_lane *l, void *mem)
 {
 	l->rec_count = l->conf.records;
 	l->recs = mem;
-	l->rec_stack = (struct spot_rec **)(void *)(l->recs + l->rec_count + 1);
+	l->rec_stack = (struct spot_rec **)(void *)(l->recs + l->rec_count + l->conf.timers + 1);
 	for (uint32_t i = l->rec_count; i > 0; i--)
 		l->rec_stack[l->rec_free++] = &l->recs[i];
 	l->rec_least = l->rec_free;
@@ -84,6 +84,7 @@ struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot
 	init_records(l, mem[SPOT_MEM_RECORDS]);
 	l->calls = mem[SPOT_MEM_CALLS];
 	spot_calls_init(l);
+	spot_timers_init(l);
 	l->copy_at = 1;
 	return l;
 }
@@ -102,8 +103,9 @@ void spot_lane_seal(struct spot_lane *l)
 
 bool spot_lane_quiet(const struct spot_lane *l)
 {
-	return l->rec_free == l->rec_count && l->ended_count == 0 && l->calls_held == 0 &&
-	       l->ops_open == 0 && l->mem_own == 0 && l->ready_head == 0 && l->done_count == 0;
+	return l->rec_free == l->rec_count && l->ended_count == 0 && l->timers_used == 0 &&
+	       l->calls_held == 0 && l->ops_open == 0 && l->mem_own == 0 && l->ready_head == 0 &&
+	       l->done_count == 0;
 }
 
 unsigned spot_recs_take(struct spot_lane *l, struct spot_rec **recs, unsigned n)

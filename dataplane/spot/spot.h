@@ -77,7 +77,8 @@ unsigned spot_run(struct spot_lane *lane, unsigned max_turns, uint64_t until);
 /* True when an owner is ready: the lane must not nap. */
 bool spot_ready(const struct spot_lane *lane);
 
-/* Ends calls whose deadline has passed, at most `max`; returns how many. Every pass. */
+/* Ends calls whose deadline has passed, and queues ticks of timers that are due, at most `max` of
+ * each (64); returns how many. Every pass. */
 unsigned spot_tick(struct spot_lane *lane, uint64_t now, unsigned max);
 
 /* Moves the bytes of up to `max` waiting messages out of their buffers into lane memory; returns

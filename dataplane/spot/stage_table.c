@@ -55,6 +55,7 @@ int spot_stage_build(struct spot_stage *stage, const struct spl_stage *desc,
 	stage->index = index;
 	stage->may_yield = desc->kind == SPL_KIND_INSTANCE ||
 			   (desc->kind == SPL_KIND_USER && desc->mode == SPL_MODE_SPOT_WIDE);
+	stage->own_timers = desc->kind == SPL_KIND_USER && desc->mode == SPL_MODE_PER_ACTOR;
 	for (uint32_t i = 0; i < desc->handler_count; i++) {
 		int rc = add(stage, slots, &desc->handlers[i]);
 

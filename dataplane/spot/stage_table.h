@@ -24,6 +24,7 @@ struct spot_stage {
 	uint64_t queue_bytes;		  /* 0 = the lane's default */
 	uint16_t index;			  /* the host's number of it */
 	bool may_yield;			  /* S-YIELD-1: its Spots have a gate to give back */
+	bool own_timers;		  /* S-GATE-3: each timer has a gate of its own */
 };
 
 /* Slots that the handlers of `desc` need. */

@@ -140,7 +140,7 @@ static bool force(struct spot_lane *l, struct spot *s)
 			     : reason == SPL_CLOSING_HOST_SHUTDOWN ? SPL_E_SHUTTING_DOWN
 								   : SPL_E_DEADLINE_EXCEEDED))
 		return true;
-	if (!s->app.head || r->flags & REC_F_RESUME)
+	if (!s->app.head || r->flags & REC_F_RESUME || r->kind == REC_TICK)
 		return false;
 	app_pop(s, r);
 	l->tally.popped++;
@@ -150,16 +150,53 @@ static bool force(struct spot_lane *l, struct spot *s)
 	return true;
 }
 
+static bool own_waits(const struct spot_lane *l, struct spot *s)
+{
+	return s->gate.flags & SPOT_F_ODD && l->kinds[s->stage].stage->own_timers &&
+	       spot_cold_of(s)->own_head;
+}
+
+/* Nothing waits any more: what comes next is a message, unless it says otherwise. */
+static void odd_done(const struct spot_lane *l, struct spot *s)
+{
+	if (!s->app.head && !own_waits(l, s))
+		s->gate.flags &= (uint8_t)~SPOT_F_ODD;
+}
+
+/* A tick, or a turn of one that goes on, which does not ask for the gate of its Spot. */
+static enum step run_own(struct spot_lane *l, struct spot *s, uint64_t t)
+{
+	struct spot_cold *cold = spot_cold_of(s);
+	struct spot_rec *r = &l->recs[cold->own_head];
+	enum step step;
+
+	cold->own_head = r->next;
+	if (r->flags & REC_F_RESUME) {
+		step = spot_turn_go_on(l, s, r, t);
+	} else {
+		r->flags = REC_F_OWN;
+		step = spot_turn_tick(l, s, r, t);
+	}
+	odd_done(l, s);
+	return step;
+}
+
 /* The head of the application queue, of whatever kind. */
 static __attribute__((noinline)) enum step run_application(struct spot_lane *l, struct spot *s,
 							   uint64_t t)
 {
+	struct spot_rec *r = &l->recs[s->app.head];
 	enum step step;
 
-	if (l->recs[s->app.head].flags & REC_F_RESUME)
-		step = spot_turn_resume_yielded(l, s, t);
-	else
+	if (r->kind != REC_TICK && !(r->flags & REC_F_RESUME)) {
 		step = run_message(l, s, t);
+	} else {
+		s->app.head = r->next;
+		step = r->flags & REC_F_RESUME ? spot_turn_go_on(l, s, r, t)
+					       : spot_turn_tick(l, s, r, t);
+	}
+	if (s->gate.flags & SPOT_F_ODD)
+		odd_done(l, s);
 	if (step != STEP_LATER) { /* the application had its turn (S-LANE-4) */
 		s->gate.streak = 0;
 		s->gate.flags &= (uint8_t)~SPOT_F_DEBT;
@@ -174,6 +211,8 @@ static __attribute__((noinline)) enum step step_slow(struct spot_lane *l, struct
 	bool app = s->app.head != 0;
 	enum step later = STEP_NOTHING;
 
+	if (own_waits(l, s))
+		return run_own(l, s, t);
 	if (s->gate.flags & SPOT_F_HELD)
 		return s->gate.flags & SPOT_F_RESUME ? spot_turn_resume(l, s, t) : STEP_NOTHING;
 	if (s->gate.state == SPOT_S_ENDING)
@@ -226,7 +265,8 @@ static inline bool is_over(struct spot_lane *l, struct spot *s, enum step step)
 	}
 	if (__builtin_expect(spot_gate_is_plain(&s->gate), 1))
 		return !s->app.head;
-	return !s->app.head && !(s->gate.flags & SPOT_F_SLOW) && s->gate.state <= SPOT_S_READY;
+	return !s->app.head && !(s->gate.flags & (SPOT_F_SLOW | SPOT_F_ODD)) &&
+	       s->gate.state <= SPOT_S_READY;
 }
 
 /* The owner has more after its first step at `begin`: goes on until it has none, is suspended, or

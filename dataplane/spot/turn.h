@@ -41,8 +41,11 @@ enum step spot_turn_end(struct spot_lane *l, struct spot *s, struct spot_rec *r,
 /* Goes on with the turn that holds the gate: its call has ended. */
 enum step spot_turn_resume(struct spot_lane *l, struct spot *s, uint64_t t);
 
-/* The record at the head of the application queue resumes a turn that has yielded. */
-enum step spot_turn_resume_yielded(struct spot_lane *l, struct spot *s, uint64_t t);
+/* Goes on with a turn that waited without the Spot's gate; `r` is out of its queue. */
+enum step spot_turn_go_on(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint64_t t);
+
+/* turn_timer.c: a tick that is out of its queue. */
+enum step spot_turn_tick(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint64_t t);
 
 /* turn_life.c: one callback of the lifecycle queue, which has one. */
 enum step spot_turn_life(struct spot_lane *l, struct spot *s, uint64_t t);

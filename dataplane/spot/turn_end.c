@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lane file: what follows a callback: its turn's terminal, suspension, and going on (S-TURN-1,4,7).
  */
+#include "dataplane/spot/timer.h"
 #include "dataplane/spot/turn.h"
 
 static int run_continuation(struct spot_lane *l, struct spot *s, struct spot_rec *r)
@@ -66,6 +67,10 @@ enum step spot_turn_end(struct spot_lane *l, struct spot *s, struct spot_rec *r,
 			return STEP_RAN;
 		} else if (c->state == CALL_ENDED) {
 			rc = run_continuation(l, s, r);
+		} else if (r->flags & REC_F_OWN) {
+			l->turn.epoch = 0;
+			spot_yield(l, s, r);
+			return STEP_RAN;
 		} else {
 			l->turn.epoch = 0;
 			suspend(l, s, r);
@@ -76,10 +81,12 @@ enum step spot_turn_end(struct spot_lane *l, struct spot *s, struct spot_rec *r,
 	l->turn.epoch = 0;
 	if (r->calls)
 		spot_calls_drop(l, r);
-	if (r->kind >= REC_CREATE)
-		spot_life_done(l, s, r, rc);
-	else
+	if (r->kind < REC_CREATE)
 		end_message(l, s, r, rc);
+	else if (r->kind == REC_TICK)
+		spot_timer_end(l, s, r, rc);
+	else
+		spot_life_done(l, s, r, rc);
 	return STEP_RAN;
 }
 
@@ -107,23 +114,26 @@ static enum step lost(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
 	r->waited = 0;
 	spot_calls_drop(l, r);
-	if (r->kind >= REC_CREATE) {
+	if (r->kind == REC_TICK) {
+		spot_timer_end(l, s, r, SPL_FAIL(SPL_E_UNAVAILABLE));
+	} else if (r->kind >= REC_CREATE) {
 		spot_life_done(l, s, r, SPL_FAIL(SPL_E_UNAVAILABLE));
-		return STEP_RAN;
+	} else {
+		s->app.count--;
+		s->app.bytes -= r->cost;
+		spot_fail(l, r, SPL_FAIL_FENCED, SPL_E_UNAVAILABLE);
 	}
-	s->app.count--;
-	s->app.bytes -= r->cost;
-	spot_fail(l, r, SPL_FAIL_FENCED, SPL_E_UNAVAILABLE);
 	return STEP_RAN;
 }
 
-enum step spot_turn_resume_yielded(struct spot_lane *l, struct spot *s, uint64_t t)
+enum step spot_turn_go_on(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint64_t t)
 {
-	struct spot_rec *r = spot_yield_take(l, s);
+	bool kept = r->flags & REC_F_OWN;
 
-	if (t >= l->lease || spot_cold_of(s)->reason == (uint8_t)SPOT_FENCED)
+	spot_yield_take(l, r);
+	if ((t >= l->lease && !kept) || spot_cold_of(s)->reason == (uint8_t)SPOT_FENCED)
 		return lost(l, s, r);
-	l->tally.turns++;
+	l->tally.turns += !kept;
 	runs_again(l, s, r, t);
 	return spot_turn_end(l, s, r, run_continuation(l, s, r));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lane file: turns that wait without the gate (S-YIELD-3..9).
+/* lane file: turns that wait without the gate of their Spot (S-YIELD-3..9).
  *
  * The record of a turn that has yielded keeps what it has reserved in its queue, hangs in a list of
  * its Spot while its call is open, and then is its own resume record: no room has to be found for
@@ -54,32 +54,28 @@ static void call_first(struct spot_lane *l, struct spot_rec *r, uint32_t call)
 
 void spot_yield_over(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
-	struct spot_cold *cold = spot_cold_of(s);
-
-	list_del(l, cold, r);
+	list_del(l, spot_cold_of(s), r);
 	call_first(l, r, r->waited);
 	r->flags ^= REC_F_YIELDED | REC_F_RESUME;
-	cold->odd++;
 	s->gate.flags |= SPOT_F_ODD;
-	spot_app_append(l, s, r);
+	if (r->flags & REC_F_OWN)
+		spot_own_append(l, s, r);
+	else
+		spot_app_append(l, s, r);
 }
 
-struct spot_rec *spot_yield_take(struct spot_lane *l, struct spot *s)
+void spot_yield_take(struct spot_lane *l, struct spot_rec *r)
 {
-	struct spot_rec *r = &l->recs[s->app.head];
-
-	s->app.head = r->next;
 	r->waited = r->calls;
 	r->flags &= (uint8_t)~REC_F_RESUME;
-	if (--spot_cold_of(s)->odd == 0)
-		s->gate.flags &= (uint8_t)~SPOT_F_ODD;
 	l->suspended--;
 	if (r->kind < REC_CREATE)
 		spot_count(l, SPL_C_MESSAGES_RUNNING, (uint64_t)-1);
+	if (r->flags & REC_F_OWN)
+		return;
 	r->epoch = ++l->epoch;
 	for (uint32_t i = r->calls; i; i = l->calls[i].next)
 		l->calls[i].epoch = r->epoch;
-	return r;
 }
 
 bool spot_yield_force(struct spot_lane *l, struct spot *s, uint8_t kind)

@@ -31,6 +31,10 @@
 	X(CALLS_STARTED, "calls_started", "calls", "requests begun by handlers") \
 	X(CALLS_EXPIRED, "calls_expired", "calls", "requests that ended by their deadline") \
 	X(CALLS_CANCELLED, "calls_cancelled", "calls", "requests that their Spot has cancelled") \
+	X(TICKS, "ticks", "ticks", "timer callbacks begun") \
+	X(TICKS_SKIPPED, "ticks_skipped", "ticks", "due ticks that came too late to be delivered") \
+	X(TICKS_FAILED, "ticks_failed", "ticks", "timer callbacks that failed") \
+	X(TIMERS, "timers", "timers", "timers of the Spots of this lane (gauge)") \
 	X(SPOTS, "spots", "spots", "Spots in the lane's table (gauge)") \
 	X(LINK_RETRANSMITTED, "link_retransmitted", "packets", "packets sent again") \
 	X(LINK_COPIED_OUT, "link_copied_out", "messages", "waiting messages moved out of buffers") \

@@ -19,7 +19,7 @@
 
 #define SPOTS  1000u
 #define PAIRS  64u
-#define CYCLES (1u << 19) /* of one run */
+#define CYCLES (1u << 20) /* of one run */
 #define ROUND  16u
 
 static uint64_t handled, cycles, wrong;
@@ -241,7 +241,7 @@ static void measure(struct bench *b, struct turns *t)
 int main(int argc, char **argv)
 {
 	static const struct spl_stage *const stages[] = {&bench_stage, &pair_stage};
-	struct t_node_conf conf = {.lanes = 1, .stages = stages, .n_stages = 2};
+	struct t_node_conf conf = {.lanes = 1, .spots_max = 2048, .stages = stages, .n_stages = 2};
 	struct turns *t = calloc(1, sizeof(*t));
 	struct spl_key spots[SPOTS], *stream = malloc(sizeof(*stream) * DISPATCH_STREAM);
 	struct t_rand r;

@@ -81,6 +81,8 @@ void t_node_start(struct t_node *n, const struct t_node_conf *c)
 			 .records = c->records ? c->records : 65536,
 			 .calls = 16384,
 			 .commands = 4096,
+			 .timers = c->timers ? c->timers : 4096,
+			 .timers_per_spot = 16,
 			 .heap_bytes = c->heap_bytes ? c->heap_bytes : 32u << 20,
 			 .object_bytes = 1ull << 30,
 			 .queue_count = c->queue_count ? c->queue_count : 4096,

@@ -49,6 +49,8 @@ static void numbers(struct world *w, struct dp_config *c)
 		.lifecycle_cap = 8,
 		.lifecycle_queue_count = 64,
 		.lifecycle_queue_bytes = 1 << 20,
+		.timers_max = 1024,
+		.timers_per_spot = 16,
 	};
 }
 

@@ -187,6 +187,8 @@ static struct dp_configured configure(struct rig *r, const char *device, const c
 		.idle_nap_us = 1000,
 		.lifecycle_queue_count = 256,
 		.lifecycle_queue_bytes = 4 << 20,
+		.timers_max = 4096,
+		.timers_per_spot = 16,
 	};
 	struct dp_configured done;
 	struct pack_writer w = start(r, DP_CONFIG);

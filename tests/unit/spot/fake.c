@@ -164,6 +164,8 @@ void fake_init(struct fake *f, unsigned lanes)
 		.records = 1024,
 		.calls = 256,
 		.commands = 256,
+		.timers = 256,
+		.timers_per_spot = 16,
 		.heap_bytes = 1 << 20,
 		.object_bytes = 1 << 20,
 		.queue_count = 64,

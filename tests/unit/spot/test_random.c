@@ -34,8 +34,8 @@ static const char *name(unsigned i)
 
 static void message(void)
 {
-	static const char *const packets[] = {"add",  "echo", "log",   "absent", "misc",
-					      "send", "hold", "yield", "yield",	 "cancel"};
+	static const char *const packets[] = {"add",  "echo",  "log",	"absent", "misc", "send",
+					      "hold", "yield", "yield", "cancel", "timer"};
 	static const char *const misuses[] = {"fail",  "badcode", "suspended", "silent",
 					      "twice", "thrown",  "replyfail", "close"};
 	static char big[9000];
@@ -51,6 +51,9 @@ static void message(void)
 	else if (strcmp(packet, "hold") == 0 || strcmp(packet, "yield") == 0)
 		snprintf(text, sizeof(text), "%s %s x", name(t_rand_below(&rnd, IDS + EXTRAS)),
 			 t_rand_below(&rnd, 4) ? "echo" : "absent");
+	else if (strcmp(packet, "timer") == 0 && t_rand_below(&rnd, 4))
+		snprintf(text, sizeof(text), "t%u %u %u %u", t_rand_below(&rnd, 4),
+			 1 + t_rand_below(&rnd, 20), t_rand_below(&rnd, 3), t_rand_below(&rnd, 2));
 	else if (t_rand_below(&rnd, 8) == 0)
 		memset(text, 'p', sizeof(text) - 1);
 	if (strcmp(packet, "add") == 0 && t_rand_below(&rnd, 10) == 0)
@@ -70,6 +73,9 @@ static void lifecycle(void)
 {
 	static const char *const requests[] = {NULL,   "reject",	 "fail", "hold s1 echo x",
 					       "kind", "hold s99 echo x"};
+	static const struct spl_stage *const stages[] = {&test_stage,	     &test_stage,
+							 &test_stage_small,  &test_stage_small,
+							 &test_stage_actors, &test_stage_instance};
 	unsigned i = t_rand_below(&rnd, IDS);
 	struct spl_key key = fake_key(name(i));
 	struct spot_lane *l = fake_lane_of(&f, name(i))->l;
@@ -77,8 +83,7 @@ static void lifecycle(void)
 
 	if (!test_spot(name(i))) {
 		spot[i].generation = fake_prepare(
-			&f, name(i),
-			fake_stage(t_rand_below(&rnd, 2) ? &test_stage : &test_stage_small),
+			&f, name(i), fake_stage(stages[t_rand_below(&rnd, T_COUNT(stages))]),
 			requests[t_rand_below(&rnd, t_rand_below(&rnd, 2) ? 1 : 6)], soon);
 		return;
 	}

@@ -8,6 +8,7 @@
  *	       with the result ("KIND TEXT"); logs "held" and "resumed"
  *	yield  the same under YIELD; the answer is "KIND TEXT N", N what was added meanwhile; logs
  *	       "yielded" and "resumed"
+ *	timer  starts or cancels a timer: see teststage.c; its callback counts like "add"
  *	cancel cancels the newest call of "hold" and "yield"; answered "won" or "late"
  *	send   payload "ID PACKET [TEXT]": one-way to ID; the return value in test_stage_rc
  *	misc   payload chooses a misuse: see teststage.c
@@ -40,6 +41,7 @@ struct test_state {
 	uint32_t view_bytes;
 	struct test_yield yield[4]; /* of the last handlers that have yielded */
 	unsigned yields;
+	struct spl_timer timer;
 };
 
 extern const struct spl_stage test_stage, test_stage_small, test_stage_plain;
