@@ -5,7 +5,7 @@
  * and fetch buckets, match tags and fetch Spots, compare keys and admit. Between the state test and
  * the enqueue nothing else of the lane runs: that is the critical section of S-ADM-1.
  */
-#include "dataplane/spot/lane.h"
+#include "dataplane/spot/queue.h"
 
 #define BURST 32u
 

@@ -5,7 +5,9 @@
  * A correlation is the slot of the call and a serial number that goes through all of 2^44 values in
  * an order that the process's secret decides: none is used twice, and none is easily guessed.
  */
+#include "dataplane/spot/queue.h"
 #include "dataplane/spot/timer.h"
+#include "dataplane/spot/yield.h"
 
 #include <errno.h>
 

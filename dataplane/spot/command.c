@@ -5,6 +5,7 @@
  * hangs at its Spot until it is answered. A Spot is freed in one place, spot_end(), which only a
  * visit from the ready set reaches: no list of the lane ever names a freed Spot.
  */
+#include "dataplane/spot/queue.h"
 #include "dataplane/spot/timer.h"
 
 #include <errno.h>

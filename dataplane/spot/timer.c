@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lane file: see timer.h. */
+#include "dataplane/spot/queue.h"
 #include "dataplane/spot/timer.h"
 
 #define LATER 8u /* ticks of the wheel until one is tried again that may not come now */

@@ -6,7 +6,9 @@
  * the lease and the record's deadline. A handler is entered from here only, so nothing runs in
  * place on the context that submits (S-TURN-5,6).
  */
+#include "dataplane/spot/queue.h"
 #include "dataplane/spot/turn.h"
+#include "dataplane/spot/yield.h"
 
 __thread struct spot_lane *spot_lane_here;
 

@@ -3,6 +3,7 @@
  */
 #include "dataplane/spot/timer.h"
 #include "dataplane/spot/turn.h"
+#include "dataplane/spot/yield.h"
 
 static int run_continuation(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {

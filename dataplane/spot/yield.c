@@ -6,7 +6,8 @@
  * it. In a queue its `next` takes the place of `waited`, so that call stands first among the calls
  * of its turn.
  */
-#include "dataplane/spot/lane.h"
+#include "dataplane/spot/queue.h"
+#include "dataplane/spot/yield.h"
 
 static void list_add(struct spot_lane *l, struct spot_cold *cold, struct spot_rec *r)
 {

@@ -383,6 +383,22 @@ void fake_send(struct fake *f, const char *id, const char *packet, const char *p
 	fake_message(f, id, false, packet, payload, (uint32_t)strlen(payload));
 }
 
+void fake_missing_says(struct fake *f, uint64_t correlation, uint8_t kind, const char *text)
+{
+	struct spot_reply r = {
+		.correlation = correlation,
+		.payload = text,
+		.payload_bytes = text ? (uint32_t)strlen(text) : 0,
+		.content = SPL_CONTENT_TEXT,
+		.kind = kind,
+		.origin = SPOT_FROM_AGENT,
+	};
+
+	for (unsigned i = 0; i < f->lanes; i++)
+		if (f->lanes == 1 || spot_call_find(f->lane[i].l, correlation))
+			spot_reply_in(f->lane[i].l, &r);
+}
+
 static bool take_ring(struct fake_lane *fl)
 {
 	struct fake *f = fl->f;

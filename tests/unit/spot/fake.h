@@ -97,6 +97,9 @@ struct spot_rec *fake_record(struct fake *f, const char *id, bool request, const
 			     const void *payload, uint32_t bytes);
 void fake_admit(struct fake *f, const char *id, struct spot_rec *r);
 
+/* Control's word about a request for a Spot that is not there, on whatever lane it waits. */
+void fake_missing_says(struct fake *f, uint64_t correlation, uint8_t kind, const char *text);
+
 /* Passes until nothing is ready and no ring holds anything; at most `max` passes. */
 void fake_run(struct fake *f);
 /* One pass of each lane with at most `turns` turns. */

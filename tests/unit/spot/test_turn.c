@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Turns: gate, HOLD, order, what the end of a turn brings, fairness, misuse. */
+#include "dataplane/spot/queue.h"
 #include "tests/unit/spot/fake.h"
 #include "tests/unit/spot/teststage.h"
 

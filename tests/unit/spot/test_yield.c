@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* YIELD: who may, what runs meanwhile, where the rest of the handler runs, and how it ends. */
+#include "dataplane/spot/queue.h"
 #include "tests/unit/spot/teststage.h"
 
 #include "common/ids.h"
@@ -7,23 +8,6 @@
 #include <errno.h>
 
 #define f test_rig
-
-/* Control's word about the Spot "nobody": the answer that the newest waiting call gets. */
-static void reply_to(uint64_t correlation, uint8_t kind, const char *text)
-{
-	struct spot_reply r = {
-		.correlation = correlation,
-		.payload = text,
-		.payload_bytes = text ? (uint32_t)strlen(text) : 0,
-		.content = SPL_CONTENT_TEXT,
-		.kind = kind,
-		.origin = SPOT_FROM_AGENT,
-	};
-
-	for (unsigned i = 0; i < f.lanes; i++)
-		if (spot_call_find(f.lane[i].l, correlation))
-			spot_reply_in(f.lane[i].l, &r);
-}
 
 static uint64_t yield_to_nobody(const char *id)
 {
@@ -56,13 +40,13 @@ static void order_with(const struct spl_stage *stage)
 	fake_send(&f, "a", "log", "p1");
 	fake_send(&f, "a", "log", "p2");
 	runs = test_stage_runs;
-	reply_to(f.missing_correlation, SPL_OK, "yes");
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, "yes");
 	CU_ASSERT_EQUAL(test_stage_runs, runs);
 	fake_send(&f, "a", "log", "p3");
 	fake_run(&f);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "yielded free p1 p2 resumed p3");
 	CU_ASSERT(fake_replied(&f, r, SPL_OK, "OK yes 1"));
-	reply_to(f.missing_correlation, SPL_OK, "again"); /* no call any more */
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, "again"); /* no call any more */
 	CU_ASSERT_EQUAL(depth("a"), 0);
 	test_stop();
 }
@@ -114,7 +98,7 @@ static void test_full_queue(void)
 	refused = fake_request(&f, "a", "log", "no room");
 	CU_ASSERT(fake_replied(&f, refused, SPL_E_UNAVAILABLE, NULL));
 	fake_log_clear();
-	reply_to(f.missing_correlation, SPL_OK, "yes");
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, "yes");
 	CU_ASSERT_EQUAL(depth("a"), 4);
 	fake_run(&f);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "queued queued queued resumed");
@@ -218,7 +202,7 @@ static void test_ends(void)
 	fake_run(&f);
 	CU_ASSERT(fake_replied(&f, r, SPL_OK, "Cancelled  0"));
 	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_CALLS_CANCELLED), 1);
-	reply_to(f.missing_correlation, SPL_OK, "late");
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, "late");
 	r = yield_to_nobody("a");
 	CU_ASSERT_EQUAL(spot_calls_end(f.lane[0].l, SPL_E_SHUTTING_DOWN, 300), 0);
 	fake_run(&f);
@@ -226,153 +210,6 @@ static void test_ends(void)
 	r = fake_request(&f, "a", "add", "");
 	fake_run(&f);
 	CU_ASSERT(fake_replied(&f, r, SPL_OK, "1"));
-	test_stop();
-}
-
-static struct spl_call *its_call, *my_call;
-static int cancel_rc[4];
-
-static int saw_cancel(struct spl_turn *turn, void *state, const struct spl_result *r, void *ctx)
-{
-	CU_ASSERT_EQUAL(r->kind, SPL_CANCELLED);
-	CU_ASSERT_EQUAL(r->payload_bytes, 0);
-	cancel_rc[3] = spl_call_cancel(turn, my_call); /* it has its result */
-	fake_log("cancelled");
-	return SPL_DONE;
-}
-
-static int cancel_things(struct spl_turn *turn, void *state, const struct spl_message *m)
-{
-	struct spl_target t;
-
-	CU_ASSERT_EQUAL(spl_target_set(&t, "nobody", 6), 0);
-	cancel_rc[0] = spl_call_cancel(turn, its_call);
-	CU_ASSERT_EQUAL(spl_call_cancel(turn, NULL), -EINVAL);
-	CU_ASSERT_EQUAL(spl_call_cancel(NULL, its_call), -EINVAL);
-	CU_ASSERT_EQUAL(spl_request(turn, &t, 5, 0, NULL, 0, 0, SPL_WAIT_HOLD, &my_call), 0);
-	CU_ASSERT_EQUAL(spl_call_then(turn, my_call, saw_cancel, NULL), 0);
-	cancel_rc[1] = spl_call_cancel(turn, my_call);
-	cancel_rc[2] = spl_call_cancel(turn, my_call);
-	return SPL_SUSPENDED;
-}
-
-/* T-COMPL-9: one winner; a call of another Spot is none of its business; a call that has ended, or
- * whose turn has, is not cancelled again. */
-static void test_cancel(void)
-{
-	struct test_state *b;
-
-	test_start(1);
-	test_stage_probe = cancel_things;
-	fake_create(&f, "a", fake_stage(&test_stage));
-	fake_create(&f, "b", fake_stage(&test_stage));
-	(void)yield_to_nobody("b");
-	b = spot_state_of(test_spot("b"));
-	its_call = b->call;
-	fake_log_clear();
-	fake_send(&f, "a", "probe", "");
-	fake_run(&f);
-	CU_ASSERT_EQUAL(cancel_rc[0], -EINVAL);
-	CU_ASSERT_EQUAL(cancel_rc[1], 1);
-	CU_ASSERT_EQUAL(cancel_rc[2], 0);
-	CU_ASSERT_EQUAL(cancel_rc[3], 0);
-	CU_ASSERT_STRING_EQUAL(fake_logged(), "cancelled");
-	CU_ASSERT_EQUAL(f.lane[0].l->calls_open, 1);
-	fake_send(&f, "b", "cancel", "");
-	fake_send(&f, "b", "cancel", "");
-	fake_run(&f);
-	CU_ASSERT_EQUAL(test_stage_rc, 0);
-	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_CALLS_CANCELLED), 2);
-	test_stop();
-}
-
-/* Two YIELDs and a HOLD in one handler; calls that were started before the first one stay its. */
-static struct spl_call *first, *second;
-static struct spl_turn *turns[4];
-static int step_rc;
-
-static int step_held(struct spl_turn *turn, void *state, const struct spl_result *r, void *ctx)
-{
-	fake_log("held");
-	CU_ASSERT_PTR_EQUAL(turn, turns[2]);
-	(void)spl_reply(turn, SPL_CONTENT_TEXT, "end", 3);
-	return SPL_DONE;
-}
-
-static int step_two(struct spl_turn *turn, void *state, const struct spl_result *r, void *ctx)
-{
-	struct spl_target t;
-	struct spl_call *c;
-
-	fake_log("two");
-	turns[2] = turn;
-	CU_ASSERT_EQUAL(spl_now_ns(turns[0]), 0); /* a turn that is over */
-	CU_ASSERT_EQUAL(spl_call_then(turn, second, step_two, NULL), -EINVAL);
-	CU_ASSERT_EQUAL(spl_target_set(&t, "b", 1), 0);
-	CU_ASSERT_EQUAL(
-		spl_request(turn, &t, spl_packet_key("echo", 4), 0, "x", 1, 0, SPL_WAIT_HOLD, &c),
-		0);
-	CU_ASSERT_EQUAL(spl_call_then(turn, c, step_held, NULL), 0);
-	return SPL_SUSPENDED;
-}
-
-static int step_one(struct spl_turn *turn, void *state, const struct spl_result *r, void *ctx)
-{
-	fake_log("one");
-	turns[1] = turn;
-	CU_ASSERT_EQUAL(spl_call_then(turns[0], second, step_two, NULL), -EINVAL);
-	CU_ASSERT_EQUAL(spl_call_then(turn, second, step_two, NULL), 0);
-	return SPL_SUSPENDED;
-}
-
-static int step_begin(struct spl_turn *turn, void *state, const struct spl_message *m)
-{
-	struct spl_target t;
-
-	turns[0] = turn;
-	CU_ASSERT_EQUAL(spl_target_set(&t, "nobody", 6), 0);
-	CU_ASSERT_EQUAL(spl_request(turn, &t, 5, 0, NULL, 0, 0, SPL_WAIT_YIELD, &first), 0);
-	CU_ASSERT_EQUAL(spl_request(turn, &t, 5, 0, NULL, 0, 0, SPL_WAIT_YIELD, &second), 0);
-	step_rc = spl_call_then(turn, first, step_one, NULL);
-	return SPL_SUSPENDED;
-}
-
-static void test_several_waits(void)
-{
-	uint64_t r;
-
-	test_start(1);
-	test_stage_probe = step_begin;
-	fake_create(&f, "a", fake_stage(&test_stage));
-	fake_create(&f, "b", fake_stage(&test_stage));
-	r = fake_request(&f, "a", "probe", "");
-	fake_run(&f);
-	CU_ASSERT_EQUAL(step_rc, 0);
-	fake_log_clear();
-	fake_send(&f, "a", "log", "p1");
-	fake_run(&f);
-	reply_to((uint64_t)(uintptr_t)first, SPL_OK, "1");
-	fake_run(&f);
-	fake_send(&f, "a", "log", "p2");
-	fake_run(&f);
-	CU_ASSERT_PTR_NULL(fake_reply(&f, r));
-	reply_to((uint64_t)(uintptr_t)second, SPL_OK, "2");
-	fake_run(&f);
-	CU_ASSERT_STRING_EQUAL(fake_logged(), "p1 one p2 two held");
-	CU_ASSERT(fake_replied(&f, r, SPL_OK, "end"));
-	CU_ASSERT(turns[0] != turns[1] && turns[1] != turns[2]);
-	/* The second answer is there before the first: each wait still is a turn of its own. */
-	fake_log_clear();
-	r = fake_request(&f, "a", "probe", "");
-	fake_run(&f);
-	reply_to((uint64_t)(uintptr_t)second, SPL_OK, "2");
-	reply_to((uint64_t)(uintptr_t)first, SPL_OK, "1");
-	fake_send(&f, "a", "log", "p3");
-	fake_pass(&f, 1);
-	fake_send(&f, "a", "log", "p4");
-	fake_run(&f);
-	CU_ASSERT_STRING_EQUAL(fake_logged(), "one p3 two held p4");
-	CU_ASSERT(fake_replied(&f, r, SPL_OK, "end"));
 	test_stop();
 }
 
@@ -391,9 +228,9 @@ static void test_many_of_one_spot(void)
 	CU_ASSERT_EQUAL(depth("a"), 3);
 	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_MESSAGES_RUNNING), 3);
 	fake_log_clear();
-	reply_to(c[1], SPL_OK, "one");
-	reply_to(c[2], SPL_OK, "two");
-	reply_to(c[0], SPL_OK, "zero");
+	fake_missing_says(&f, c[1], SPL_OK, "one");
+	fake_missing_says(&f, c[2], SPL_OK, "two");
+	fake_missing_says(&f, c[0], SPL_OK, "zero");
 	fake_run(&f);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "resumed resumed resumed");
 	CU_ASSERT(fake_replied(&f, r[0], SPL_OK, "OK zero 0"));
@@ -443,14 +280,14 @@ static void test_close_waits(void)
 	fake_run(&f);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "");
 	CU_ASSERT_PTR_NULL(fake_answer(&f, SPOT_CLOSE));
-	reply_to(c, SPL_OK, "yes");
+	fake_missing_says(&f, c, SPL_OK, "yes");
 	fake_run(&f);
 	CU_ASSERT(fake_replied(&f, r, SPL_OK, "OK yes 0"));
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "resumed closing");
 	CU_ASSERT_EQUAL(fake_answer(&f, SPOT_CLOSE)->verdict, SPOT_ACCEPTED);
 	fake_create(&f, "a", fake_stage(&test_stage));
 	fake_log_clear();
-	reply_to(c, SPL_OK, "again");
+	fake_missing_says(&f, c, SPL_OK, "again");
 	fake_run(&f);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "");
 	test_stop();
@@ -480,7 +317,7 @@ static void forced_with(enum spl_closing reason, const char *answer)
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "resumed resumed closing");
 	CU_ASSERT(fake_replied(&f, r[0], SPL_OK, answer));
 	CU_ASSERT(fake_replied(&f, r[1], SPL_OK, answer));
-	reply_to(c[0], SPL_OK, "late");
+	fake_missing_says(&f, c[0], SPL_OK, "late");
 	CU_ASSERT_EQUAL(fake_answer(&f, SPOT_CLOSE)->error, SPL_E_DEADLINE_EXCEEDED);
 	test_stop();
 }
@@ -512,7 +349,7 @@ static void test_fenced(void)
 	fake_create(&f, "a", fake_stage(&test_stage));
 	r = yield_to_nobody("a");
 	fake_log_clear();
-	reply_to(f.missing_correlation, SPL_OK, "yes");
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, "yes");
 	f.lease = f.now; /* between the answer and the turn (S-TIMER-12) */
 	fake_run(&f);
 	CU_ASSERT(fake_replied(&f, r, SPL_E_UNAVAILABLE, NULL));
@@ -534,7 +371,7 @@ static void test_views(void)
 	CU_ASSERT_EQUAL(f.buffers, 1);
 	fake_send(&f, "a", "log", "a message that waits");
 	CU_ASSERT_EQUAL(spot_copy_out(f.lane[0].l, 64), 1);
-	reply_to(f.missing_correlation, SPL_OK, "yes");
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, "yes");
 	CU_ASSERT_EQUAL(spot_copy_out(f.lane[0].l, 64), 0); /* the handler has seen where it is */
 	CU_ASSERT_EQUAL(f.buffers, 1);
 	fake_run(&f);
@@ -581,7 +418,7 @@ static void test_lifecycle(void)
 	fake_create(&f, "a", fake_stage(&test_stage_plain));
 	r = yield_to_nobody("a");
 	fake_log_clear();
-	reply_to(f.missing_correlation, SPL_OK, "yes");
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, "yes");
 	for (int i = 0; i < 4; i++)
 		CU_ASSERT_EQUAL(spot_life_notice(l, test_spot("a"), noticed), 0);
 	test_spot("a")->gate.streak = 0;
@@ -598,7 +435,7 @@ static void test_lifecycle(void)
 	CU_ASSERT_EQUAL(depth("a"), 0);
 	fake_send(&f, "a", "log", "p1");
 	CU_ASSERT_EQUAL(spot_life_notice(l, test_spot("a"), noticed), 0);
-	reply_to(f.missing_correlation, SPL_OK, "yes");
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, "yes");
 	fake_run(&f);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "notice-yields L p1 notice-resumed");
 	CU_ASSERT_EQUAL(spot_cold_of(test_spot("a"))->life_count, 0);
@@ -618,11 +455,11 @@ static void test_yield_and_hold(void)
 	fake_run(&f);
 	ch = f.missing_correlation;
 	fake_log_clear();
-	reply_to(cy, SPL_OK, "yes");
+	fake_missing_says(&f, cy, SPL_OK, "yes");
 	fake_run(&f);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), ""); /* the gate is held */
 	CU_ASSERT_PTR_NULL(fake_reply(&f, y));
-	reply_to(ch, SPL_OK, "held");
+	fake_missing_says(&f, ch, SPL_OK, "held");
 	fake_run(&f);
 	CU_ASSERT(fake_replied(&f, h, SPL_OK, "OK held"));
 	CU_ASSERT(fake_replied(&f, y, SPL_OK, "OK yes 0"));
@@ -635,8 +472,6 @@ static const struct t_case cases[] = {
 	T(test_full_queue, "S-YIELD-9", "S-LIM-3"),
 	T(test_where_it_may_not, "S-YIELD-1", "S-YIELD-2", "S-REENT-1"),
 	T(test_ends, "S-YIELD-7", "S-COMPL-9"),
-	T(test_cancel, "S-COMPL-9", "S-COMPL-1"),
-	T(test_several_waits, "S-YIELD-6", "S-TURN-1", "S-TURN-8", "S-CF-1"),
 	T(test_many_of_one_spot, "S-CLAIM-3", "S-YIELD-4"),
 	T(test_self, "S-REENT-1", "S-REENT-3"),
 	T(test_close_waits, "S-YIELD-8", "S-CLOSE-3"),

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Handlers that wait more than once, and calls that are cancelled. */
+#include "tests/unit/spot/teststage.h"
+
+#include "common/ids.h"
+
+#include <errno.h>
+
+#define f test_rig
+
+static struct spl_call *its_call, *my_call;
+static int cancel_rc[4];
+
+static int saw_cancel(struct spl_turn *turn, void *state, const struct spl_result *r, void *ctx)
+{
+	CU_ASSERT_EQUAL(r->kind, SPL_CANCELLED);
+	CU_ASSERT_EQUAL(r->payload_bytes, 0);
+	cancel_rc[3] = spl_call_cancel(turn, my_call); /* it has its result */
+	fake_log("cancelled");
+	return SPL_DONE;
+}
+
+static int cancel_things(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	struct spl_target t;
+
+	CU_ASSERT_EQUAL(spl_target_set(&t, "nobody", 6), 0);
+	cancel_rc[0] = spl_call_cancel(turn, its_call);
+	CU_ASSERT_EQUAL(spl_call_cancel(turn, NULL), -EINVAL);
+	CU_ASSERT_EQUAL(spl_call_cancel(NULL, its_call), -EINVAL);
+	CU_ASSERT_EQUAL(spl_request(turn, &t, 5, 0, NULL, 0, 0, SPL_WAIT_HOLD, &my_call), 0);
+	CU_ASSERT_EQUAL(spl_call_then(turn, my_call, saw_cancel, NULL), 0);
+	cancel_rc[1] = spl_call_cancel(turn, my_call);
+	cancel_rc[2] = spl_call_cancel(turn, my_call);
+	return SPL_SUSPENDED;
+}
+
+/* T-COMPL-9: one winner; a call of another Spot is none of its business; a call that has ended, or
+ * whose turn has, is not cancelled again. */
+static void test_cancel(void)
+{
+	struct test_state *b;
+
+	test_start(1);
+	test_stage_probe = cancel_things;
+	fake_create(&f, "a", fake_stage(&test_stage));
+	fake_create(&f, "b", fake_stage(&test_stage));
+	fake_request(&f, "b", "yield", "nobody echo x");
+	fake_run(&f);
+	b = spot_state_of(test_spot("b"));
+	its_call = b->call;
+	fake_log_clear();
+	fake_send(&f, "a", "probe", "");
+	fake_run(&f);
+	CU_ASSERT_EQUAL(cancel_rc[0], -EINVAL);
+	CU_ASSERT_EQUAL(cancel_rc[1], 1);
+	CU_ASSERT_EQUAL(cancel_rc[2], 0);
+	CU_ASSERT_EQUAL(cancel_rc[3], 0);
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "cancelled");
+	CU_ASSERT_EQUAL(f.lane[0].l->calls_open, 1);
+	fake_send(&f, "b", "cancel", "");
+	fake_send(&f, "b", "cancel", "");
+	fake_run(&f);
+	CU_ASSERT_EQUAL(test_stage_rc, 0);
+	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_CALLS_CANCELLED), 2);
+	test_stop();
+}
+
+/* Two YIELDs and a HOLD in one handler; calls that were started before the first one stay its. */
+static struct spl_call *first, *second;
+static struct spl_turn *turns[4];
+static int step_rc;
+
+static int step_held(struct spl_turn *turn, void *state, const struct spl_result *r, void *ctx)
+{
+	fake_log("held");
+	CU_ASSERT_PTR_EQUAL(turn, turns[2]);
+	(void)spl_reply(turn, SPL_CONTENT_TEXT, "end", 3);
+	return SPL_DONE;
+}
+
+static int step_two(struct spl_turn *turn, void *state, const struct spl_result *r, void *ctx)
+{
+	struct spl_target t;
+	struct spl_call *c;
+
+	fake_log("two");
+	turns[2] = turn;
+	CU_ASSERT_EQUAL(spl_now_ns(turns[0]), 0); /* a turn that is over */
+	CU_ASSERT_EQUAL(spl_call_then(turn, second, step_two, NULL), -EINVAL);
+	CU_ASSERT_EQUAL(spl_target_set(&t, "b", 1), 0);
+	CU_ASSERT_EQUAL(
+		spl_request(turn, &t, spl_packet_key("echo", 4), 0, "x", 1, 0, SPL_WAIT_HOLD, &c),
+		0);
+	CU_ASSERT_EQUAL(spl_call_then(turn, c, step_held, NULL), 0);
+	return SPL_SUSPENDED;
+}
+
+static int step_one(struct spl_turn *turn, void *state, const struct spl_result *r, void *ctx)
+{
+	fake_log("one");
+	turns[1] = turn;
+	CU_ASSERT_EQUAL(spl_call_then(turns[0], second, step_two, NULL), -EINVAL);
+	CU_ASSERT_EQUAL(spl_call_then(turn, second, step_two, NULL), 0);
+	return SPL_SUSPENDED;
+}
+
+static int step_begin(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	struct spl_target t;
+
+	turns[0] = turn;
+	CU_ASSERT_EQUAL(spl_target_set(&t, "nobody", 6), 0);
+	CU_ASSERT_EQUAL(spl_request(turn, &t, 5, 0, NULL, 0, 0, SPL_WAIT_YIELD, &first), 0);
+	CU_ASSERT_EQUAL(spl_request(turn, &t, 5, 0, NULL, 0, 0, SPL_WAIT_YIELD, &second), 0);
+	step_rc = spl_call_then(turn, first, step_one, NULL);
+	return SPL_SUSPENDED;
+}
+
+static void test_several_waits(void)
+{
+	uint64_t r;
+
+	test_start(1);
+	test_stage_probe = step_begin;
+	fake_create(&f, "a", fake_stage(&test_stage));
+	fake_create(&f, "b", fake_stage(&test_stage));
+	r = fake_request(&f, "a", "probe", "");
+	fake_run(&f);
+	CU_ASSERT_EQUAL(step_rc, 0);
+	fake_log_clear();
+	fake_send(&f, "a", "log", "p1");
+	fake_run(&f);
+	fake_missing_says(&f, (uint64_t)(uintptr_t)first, SPL_OK, "1");
+	fake_run(&f);
+	fake_send(&f, "a", "log", "p2");
+	fake_run(&f);
+	CU_ASSERT_PTR_NULL(fake_reply(&f, r));
+	fake_missing_says(&f, (uint64_t)(uintptr_t)second, SPL_OK, "2");
+	fake_run(&f);
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "p1 one p2 two held");
+	CU_ASSERT(fake_replied(&f, r, SPL_OK, "end"));
+	CU_ASSERT(turns[0] != turns[1] && turns[1] != turns[2]);
+	/* The second answer is there before the first: each wait still is a turn of its own. */
+	fake_log_clear();
+	r = fake_request(&f, "a", "probe", "");
+	fake_run(&f);
+	fake_missing_says(&f, (uint64_t)(uintptr_t)second, SPL_OK, "2");
+	fake_missing_says(&f, (uint64_t)(uintptr_t)first, SPL_OK, "1");
+	fake_send(&f, "a", "log", "p3");
+	fake_pass(&f, 1);
+	fake_send(&f, "a", "log", "p4");
+	fake_run(&f);
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "one p3 two held p4");
+	CU_ASSERT(fake_replied(&f, r, SPL_OK, "end"));
+	test_stop();
+}
+
+static const struct t_case cases[] = {
+	T(test_cancel, "S-COMPL-9", "S-COMPL-1"),
+	T(test_several_waits, "S-YIELD-6", "S-TURN-1", "S-TURN-8", "S-CF-1"),
+};
+
+int main(int argc, char **argv)
+{
+	const struct t_suite suites[] = {T_SUITE("spot_waits", NULL, NULL, cases)};
+
+	return t_main(argc, argv, suites, T_COUNT(suites));
+}
