@@ -138,6 +138,7 @@ static void read_answer(struct spl_client_result *r, struct spl_spot_ref *ref,
 			r->kind = SPL_E_PROTOCOL_ERROR;
 		break;
 	case CALL_SEND:
+	case CALL_PUBLISH:
 	case CALL_RESOLVE:
 		break;
 	}

@@ -16,7 +16,15 @@
 
 #define CALLS_MAX (1u << 20) /* slots that a handle can name */
 
-enum call_kind { CALL_SEND, CALL_REQUEST, CALL_CREATE, CALL_FIND, CALL_CLOSE, CALL_RESOLVE };
+enum call_kind {
+	CALL_SEND,
+	CALL_PUBLISH,
+	CALL_REQUEST,
+	CALL_CREATE,
+	CALL_FIND,
+	CALL_CLOSE,
+	CALL_RESOLVE
+};
 enum call_state { CALL_FREE, CALL_NEW, CALL_ASKING, CALL_QUEUED, CALL_SENT, CALL_ENDED };
 
 TAILQ_HEAD(call_queue, call);

@@ -23,6 +23,8 @@ struct client_config {
 	uint32_t calls_max, waiters_max, routes_max, message_max, socket_bytes;
 	uint64_t waiting_bytes;
 	struct spl_name name;
+	uint64_t channel[SPL_CHANNELS_MAX]; /* keys */
+	uint32_t channels;
 };
 
 #define CLIENT_QUESTIONS 64 /* that the authority gets at a time */
@@ -61,6 +63,7 @@ int client_open(const struct spl_client_config *config, const struct net *net,
  * is possible. */
 void place_message(struct spl_client *c, struct call *call, const struct spl_name *id);
 /* The same for a control message, which goes to lane 0. */
+void place_publish(struct spl_client *c, struct call *call);
 void place_control(struct spl_client *c, struct call *call);
 /* Takes a WAITING call out of the queue it is in. */
 void place_leave(struct spl_client *c, struct call *call);

@@ -84,6 +84,15 @@ int client_config_read(struct client_config *out, const struct spl_client_config
 	out->waiters_max = in->waiters_max;
 	out->routes_max = in->routes_max;
 	out->waiting_bytes = in->waiting_bytes;
+	if (in->channels_n > SPL_CHANNELS_MAX || (in->channels_n && !in->channels))
+		return -EINVAL;
+	for (; out->channels < in->channels_n; out->channels++) {
+		const char *name = in->channels[out->channels];
+
+		if (!name || !spl_name_valid(name, strnlen(name, SPL_NAME_BYTES_MAX + 1)))
+			return -EINVAL;
+		out->channel[out->channels] = spl_channel_key(name, strlen(name));
+	}
 	out->message_max = in->message_max;
 	out->socket_bytes = in->socket_bytes;
 	out->link.window_bytes = in->window_bytes;

@@ -79,9 +79,10 @@ static void fail(struct spl_client *c, struct call *call, int kind)
 /* Tries the link with a call that may be QUEUED. False when it has to wait. */
 static bool try_send(struct spl_client *c, struct call *call, uint32_t lane, enum wire_class cls)
 {
+	bool one_way = call->kind == CALL_SEND || call->kind == CALL_PUBLISH;
 	int err;
 
-	if (call->kind != CALL_SEND)
+	if (!one_way)
 		put_budget(c, call);
 	err = link_send(&c->link, lane, cls, call->out);
 	if (err == -EAGAIN)
@@ -95,7 +96,7 @@ static bool try_send(struct spl_client *c, struct call *call, uint32_t lane, enu
 	call->out = NULL; /* the link's */
 	call->state = CALL_SENT;
 	c->messages_sent++;
-	if (call->kind == CALL_SEND)
+	if (one_way)
 		client_end(c, call, SPL_OK, NULL);
 	else
 		calls_due(&c->calls, call, call->deadline_ns);
@@ -204,6 +205,15 @@ void place_message(struct spl_client *c, struct call *call, const struct spl_nam
 	}
 }
 
+/* To the lane of the topic, which keeps the order of what this client publishes under it. */
+void place_publish(struct spl_client *c, struct call *call)
+{
+	if (c->link.peer)
+		send_or_wait(c, call, spl_key_lane(&call->key, c->link.peer->lanes), WIRE_APP);
+	else
+		client_end(c, call, SPL_E_UNAVAILABLE, NULL);
+}
+
 void place_control(struct spl_client *c, struct call *call)
 {
 	if (c->link.peer)
@@ -226,7 +236,7 @@ void place_leave(struct spl_client *c, struct call *call)
 	resolve = calls_find(&c->calls, route->resolve);
 	routes_answer(&c->routes, route, 0, 0, 0);
 	if (resolve)
-		client_end(c, resolve, SPL_CLIENT_CANCELLED, NULL);
+		client_end(c, resolve, SPL_CANCELLED, NULL);
 }
 
 /* Until when the answer may be used, and its lane. 0 = not at all, with the kind of error. */

@@ -76,7 +76,7 @@ static int begin(struct spl_client *c, enum call_kind kind, size_t bytes, uint64
 
 static int check_message(const struct spl_client *c, const struct spl_client_message *m)
 {
-	if (!m || !m->target || m->target->id.len == 0 || m->packet == 0)
+	if (!m || m->packet == 0)
 		return -EINVAL;
 	if (m->content >= SPL_CONTENT_COUNT || (m->payload_bytes && !m->payload))
 		return -EINVAL;
@@ -92,13 +92,15 @@ static int check_message(const struct spl_client *c, const struct spl_client_mes
 static void encode_message(const struct call *call, const struct spl_client_message *m)
 {
 	struct wire_msg h = {
-		.kind = call->kind == CALL_SEND ? SPL_MSG_SPOT_SEND : SPL_MSG_SPOT_REQUEST,
+		.kind = call->kind == CALL_SEND	     ? SPL_MSG_SPOT_SEND
+			: call->kind == CALL_PUBLISH ? SPL_MSG_PUBLISH
+						     : SPL_MSG_SPOT_REQUEST,
 		.error = SPL_OK,
 		.content = m->content,
 		.meta_len = (uint16_t)m->metadata_bytes,
-		.target = m->target->key,
+		.target = call->key,
 		.packet = m->packet,
-		.correlation = call->kind == CALL_SEND ? 0 : call->id,
+		.correlation = call->kind == CALL_REQUEST ? call->id : 0,
 	};
 	uint8_t *at = call->out->b;
 
@@ -118,6 +120,8 @@ static int begin_message(struct spl_client *c, enum call_kind kind,
 	struct call *call;
 	int err = check_message(c, m);
 
+	if (err == 0 && (!m->target || m->target->id.len == 0 || m->topic))
+		err = -EINVAL;
 	if (err == 0)
 		err = begin(c, kind, WIRE_MSG_BYTES + m->metadata_bytes + m->payload_bytes,
 			    timeout_ns, fn, ctx, &call);
@@ -128,6 +132,39 @@ static int begin_message(struct spl_client *c, enum call_kind kind,
 	if (out)
 		*out = call->id;
 	place_message(c, call, &m->target->id);
+	return 0;
+}
+
+static bool knows_channel(const struct spl_client *c, const struct spl_topic *topic)
+{
+	for (uint32_t i = 0; i < c->conf.channels; i++)
+		if (c->conf.channel[i] == topic->channel_key)
+			return true;
+	return false;
+}
+
+int spl_client_publish(struct spl_client *client, const struct spl_client_message *message,
+		       spl_client_fn fn, void *ctx, uint64_t *out)
+{
+	struct call *call;
+	int err = check_message(client, message);
+
+	if (err == 0 && (!message->topic || message->target || message->timeout_us))
+		err = -EINVAL;
+	if (err == 0)
+		err = begin(client, CALL_PUBLISH,
+			    WIRE_MSG_BYTES + message->metadata_bytes + message->payload_bytes,
+			    client->conf.send_ns, fn, ctx, &call);
+	if (err < 0)
+		return err;
+	call->key = message->topic->key;
+	encode_message(call, message);
+	if (out)
+		*out = call->id;
+	if (knows_channel(client, message->topic))
+		place_publish(client, call);
+	else
+		client_end(client, call, SPL_E_NOT_FOUND, NULL);
 	return 0;
 }
 
@@ -282,6 +319,6 @@ int spl_client_cancel(struct spl_client *client, uint64_t call)
 
 	if (!found || found->kind == CALL_RESOLVE)
 		return 0;
-	client_end(client, found, SPL_CLIENT_CANCELLED, NULL);
+	client_end(client, found, SPL_CANCELLED, NULL);
 	return 1;
 }

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define DP_MAGIC	  0x314c5053u /* "SPL1" */
-#define DP_VERSION	  2
+#define DP_VERSION	  3
 #define DP_PACKET_MAX	  65536 /* bytes of one packet, header included */
 #define DP_INLINE_MAX	  32768 /* bytes of one byte string inside a packet */
 #define DP_HEADER_BYTES	  36
@@ -127,13 +127,15 @@ enum dp_type {
 	F(u32, lifecycle_queue_bytes) \
 	F(u32, timers_max) /* of each lane */ \
 	F(u32, timers_per_spot) \
+	F(u32, subscriptions_max) /* of each lane */ \
 	F(text, mesh) \
 	F(text, file_prefix) \
 	F(bytes, lcores)     /* u16 each: cpu of lane i; empty = any */ \
 	F(bytes, eal_args)   /* text8 each */ \
 	F(bytes, ports)	     /* dp_port each */ \
 	F(bytes, stages)     /* dp_stage each */ \
-	F(bytes, stage_dirs) /* text8 each */
+	F(bytes, stage_dirs) /* text8 each */ \
+	F(bytes, channels)   /* text8 each */
 #define DP_PORT_FIELDS(F) \
 	F(text, name) \
 	F(text, device) \

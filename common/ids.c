@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Identifiers, keys and UUID text: see <spotlane/ids.h>. Pure apart from libcrypto's SHA-256. */
 #include "common/ids.h"
+
+#include <spotlane/multicast.h>
 #include "common/utf8.h"
 
 #include <errno.h>
@@ -73,15 +75,54 @@ struct spl_key spl_spot_key(const void *id, size_t len)
 	return key;
 }
 
-uint64_t spl_packet_key(const void *name, size_t len)
+static uint64_t key64(char tag, const void *name, size_t len)
 {
 	uint8_t full[32];
 	uint64_t v = 0;
 
-	digest('p', name, len, full);
+	digest(tag, name, len, full);
 	for (int i = 0; i < 8; i++)
 		v = v << 8 | full[i];
 	return v ? v : 1;
+}
+
+uint64_t spl_packet_key(const void *name, size_t len)
+{
+	return key64('p', name, len);
+}
+
+uint64_t spl_channel_key(const void *name, size_t len)
+{
+	return key64('c', name, len);
+}
+
+struct spl_key spl_topic_key(const void *channel, size_t channel_len, const void *topic,
+			     size_t topic_len)
+{
+	const uint8_t head[2] = {'t', (uint8_t)channel_len};
+	uint8_t full[32];
+	struct spl_key key;
+	SHA256_CTX c;
+
+	SHA256_Init(&c);
+	SHA256_Update(&c, head, sizeof(head));
+	SHA256_Update(&c, channel, channel_len);
+	SHA256_Update(&c, topic, topic_len);
+	SHA256_Final(full, &c);
+	memcpy(key.b, full, sizeof(key.b));
+	return key;
+}
+
+int spl_topic_set(struct spl_topic *topic, const void *channel, size_t channel_len,
+		  const void *name, size_t name_len)
+{
+	if (!topic || !spl_name_valid(channel, channel_len) || !spl_name_valid(name, name_len))
+		return -EINVAL;
+	topic->key = spl_topic_key(channel, channel_len, name, name_len);
+	topic->channel_key = spl_channel_key(channel, channel_len);
+	(void)spl_name_set(&topic->channel, channel, channel_len);
+	(void)spl_name_set(&topic->name, name, name_len);
+	return 0;
 }
 
 uint32_t spl_key_lane(const struct spl_key *key, uint32_t lanes)

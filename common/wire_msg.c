@@ -34,6 +34,8 @@ static bool msg_is_consistent(const struct wire_msg *m)
 		return false;
 	if (direct)
 		return m->packet != 0 && (m->kind == SPL_MSG_SPOT_SEND) == (m->correlation == 0);
+	if (m->kind == SPL_MSG_PUBLISH)
+		return m->packet != 0 && m->correlation == 0;
 	if (m->kind != SPL_MSG_REPLY && (m->kind < SPL_MSG_CREATE || m->kind > SPL_MSG_RESOLVE))
 		return true;
 	return m->correlation != 0 && m->packet == 0 && m->meta_len == 0 &&

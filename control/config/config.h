@@ -99,6 +99,7 @@ struct config {
 	struct conf_stage *stages;
 	unsigned n_stages;
 	struct conf_texts stage_dirs;
+	struct conf_texts channels;
 	struct {
 		uint32_t spots;		 /* User + Instance Spots of the node, 0 = unlimited */
 		uint32_t spots_per_lane; /* table size bound */
@@ -108,6 +109,7 @@ struct config {
 		uint64_t spot_queue_bytes;
 		uint32_t lifecycle_queue_count;
 		uint32_t timers_per_lane;
+		uint32_t subscriptions_per_lane;
 		uint16_t timers_per_spot;
 		uint64_t lifecycle_queue_bytes;
 		uint32_t message_max_bytes;

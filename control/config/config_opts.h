@@ -35,6 +35,9 @@
 	  "links are not authenticated yet, and the file has to say so") \
 	X("stage_dirs", config, stage_dirs, PATHS, NULL, "/usr/lib/spotlane/stages", 1, 255, \
 	  START, "where stage modules given by name alone are looked for, in order") \
+	X("channels", config, channels, TEXTS, NULL, "", 1, 255, START, \
+	  "channels that this node takes part in: their topics can be published and subscribed " \
+	  "to") \
 	X("node.name_prefix", config, node.name_prefix, WORD, NULL, "node", 1, 64, START, \
 	  "start of the node RID; letters, digits, dot, dash, underscore") \
 	X("node.mesh", config, node.mesh, TEXT, NULL, "default", 1, 255, START, "mesh name") \
@@ -88,6 +91,8 @@
 	  16777216, START, "timers of all Spots of one lane, 128 bytes each") \
 	X("limits.timers_per_spot", config, limits.timers_per_spot, INT, NULL, "16", 0, 255, \
 	  START, "timers of one Spot") \
+	X("limits.subscriptions_per_lane", config, limits.subscriptions_per_lane, INT, NULL, \
+	  "65536", 0, 16777216, START, "subscriptions of all Spots of one lane, 100 bytes each") \
 	X("limits.message_max_bytes", config, limits.message_max_bytes, INT, NULL, "1048576", \
 	  1024, 16777216, START, "largest payload of one message") \
 	X("limits.credit_pool_bytes", config, limits.credit_pool_bytes, INT, NULL, "0", 0, \

@@ -4,6 +4,7 @@
 #include "common/dp.h"
 #include "control/config/read.h"
 
+#include <spotlane/limits.h>
 #include <string.h>
 
 #define FRAME_EXTRA (128 + 14 + 4) /* headroom, Ethernet header, one VLAN tag */
@@ -119,6 +120,18 @@ static void check_lists(const struct conf_reader *r)
 			 DP_DIRS_MAX);
 		fail_top(r, "stage_dirs", why);
 	}
+	if (c->channels.n > SPL_CHANNELS_MAX) {
+		snprintf(why, sizeof(why), "%u channels, at most %u", c->channels.n,
+			 (unsigned)SPL_CHANNELS_MAX);
+		fail_top(r, "channels", why);
+	}
+	for (unsigned i = 0; i < c->channels.n; i++)
+		for (unsigned j = 0; j < i; j++)
+			if (strcmp(c->channels.v[i], c->channels.v[j]) == 0) {
+				snprintf(why, sizeof(why), "'%.64s' is there twice",
+					 c->channels.v[i]);
+				fail_top(r, "channels", why);
+			}
 	if (c->eal.extra_args.n > DP_ARGS_MAX) {
 		snprintf(why, sizeof(why), "%u arguments, at most %u", c->eal.extra_args.n,
 			 DP_ARGS_MAX);

@@ -19,7 +19,7 @@ _Static_assert(CONF_STAGES_MAX == DP_STAGES_MAX, "what is read is what is taken"
 struct lists {
 	uint8_t lcores[2 * CONF_LIST_MAX];
 	uint8_t eal[DP_LIST_BYTES_MAX], ports[DP_LIST_BYTES_MAX], stages[DP_LIST_BYTES_MAX],
-		dirs[DP_LIST_BYTES_MAX];
+		dirs[DP_LIST_BYTES_MAX], channels[DP_LIST_BYTES_MAX];
 };
 
 static int complain(char *err, size_t n, const char *what, const char *why)
@@ -109,6 +109,7 @@ static void put_numbers(struct dp_config *m, const struct config *cfg)
 	m->lifecycle_queue_count = cfg->limits.lifecycle_queue_count;
 	m->lifecycle_queue_bytes = (uint32_t)cfg->limits.lifecycle_queue_bytes;
 	m->timers_max = cfg->limits.timers_per_lane;
+	m->subscriptions_max = cfg->limits.subscriptions_per_lane;
 	m->timers_per_spot = cfg->limits.timers_per_spot;
 	m->request_timeout_ms = cfg->timeouts.request_ms;
 	m->send_timeout_ms = cfg->timeouts.send_ms;
@@ -144,6 +145,8 @@ static int put_lists(struct dp_config *m, struct lists *l, const struct config *
 		return complain(err, n, "eal.extra_args", TOO_LARGE);
 	if (put_texts(&m->stage_dirs, l->dirs, &cfg->stage_dirs) < 0)
 		return complain(err, n, "stage_dirs", TOO_LARGE);
+	if (put_texts(&m->channels, l->channels, &cfg->channels) < 0)
+		return complain(err, n, "channels", TOO_LARGE);
 	if (put_stages(&m->stages, l->stages, cfg) < 0)
 		return complain(err, n, "stages", TOO_LARGE);
 	if (put_ports(&m->ports, l->ports, cfg) < 0)

@@ -97,6 +97,20 @@ static int take_stages(struct runcfg *r, const struct dp_config *in, char *err, 
 	return 0;
 }
 
+static int take_channels(struct runcfg *r, const struct dp_config *in, char *err, size_t n)
+{
+	struct pack_reader rd = {.p = in->channels.p, .left = in->channels.len};
+
+	while (rd.left > 0) {
+		struct pack_bytes t = pack_get_text(&rd);
+
+		if (rd.bad || r->n_channels == SPL_CHANNELS_MAX || !spl_name_valid(t.p, t.len))
+			return bad(err, n, "channels", "malformed list, or more than 64");
+		r->channel[r->n_channels++] = spl_channel_key(t.p, t.len);
+	}
+	return 0;
+}
+
 static int take_lcores(struct runcfg *r, const struct dp_config *in, char *err, size_t n)
 {
 	struct pack_reader rd = {.p = in->lcores.p, .left = in->lcores.len};
@@ -133,10 +147,12 @@ int runcfg_take(struct runcfg *out, const struct dp_config *in, char *err, size_
 		return bad(err, err_bytes, "stage_dirs", "too many or too long");
 	rc = take_lcores(out, in, err, err_bytes);
 	if (!rc)
+		rc = take_channels(out, in, err, err_bytes);
+	if (!rc)
 		rc = take_stages(out, in, err, err_bytes);
 	if (!rc)
 		rc = take_ports(out, in, err, err_bytes);
 	out->c.lcores = out->c.ports = out->c.stages = (struct pack_bytes){NULL, 0};
-	out->c.eal_args = out->c.stage_dirs = (struct pack_bytes){NULL, 0};
+	out->c.eal_args = out->c.stage_dirs = out->c.channels = (struct pack_bytes){NULL, 0};
 	return rc;
 }

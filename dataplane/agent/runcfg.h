@@ -29,6 +29,8 @@ struct runcfg {
 	struct port_config port[PORTS_MAX];
 	unsigned n_ports;
 	struct runcfg_stage stage[DP_STAGES_MAX];
+	uint64_t channel[SPL_CHANNELS_MAX]; /* keys */
+	unsigned n_channels;
 	unsigned n_stages;
 	const char *stage_dir[DP_DIRS_MAX];
 	unsigned n_stage_dirs;

@@ -128,6 +128,8 @@ static void lane_numbers(struct agent *a)
 		.commands = 8192,
 		.timers = c->timers_max,
 		.timers_per_spot = c->timers_per_spot,
+		.subscriptions = c->subscriptions_max,
+		.channels = a->cfg.n_channels,
 		.heap_bytes = c->lane_memory,
 		.object_bytes = (uint64_t)c->spots_max * 4096 + (1u << 30),
 		.queue_count = c->queue_count,
@@ -141,6 +143,7 @@ static void lane_numbers(struct agent *a)
 		.clock_hz = a->sh.tsc_hz,
 		.fake_clock = a->sh.fake_ns,
 	};
+	memcpy(s->channel, a->cfg.channel, sizeof(s->channel));
 	a->lane_conf.flows_max = c->associations;
 }
 
@@ -333,6 +336,8 @@ void agent_stop_rooms(struct agent *a)
 		lane_destroy(a->lane[i]);
 	tx_net_destroy(a->sh.tx_net);
 	hop_fini(&a->sh.hop);
+	free(a->sh.topic_lanes);
+	a->sh.topic_lanes = NULL;
 	segment_destroy(a->sh.stats);
 	if (a->stats_fd >= 0)
 		close(a->stats_fd);

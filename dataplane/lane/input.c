@@ -155,7 +155,8 @@ static bool to_record(struct lane *l, const struct flow_msg *msg, struct lane_fl
 		infrastructure(l, msg, f, &h);
 		return false;
 	}
-	if (h.kind != SPL_MSG_SPOT_SEND && h.kind != SPL_MSG_SPOT_REQUEST) {
+	if (h.kind != SPL_MSG_SPOT_SEND && h.kind != SPL_MSG_SPOT_REQUEST &&
+	    h.kind != SPL_MSG_PUBLISH) {
 		refuse(l, msg, f, &h, SPL_FAIL_UNKNOWN_KIND, SPL_E_PROTOCOL_ERROR);
 		return false;
 	}
@@ -351,5 +352,13 @@ void lane_input_message(struct lane *l, struct lane_message *m)
 	r->msg.correlation = m->correlation;
 	r->msg.source = m->source;
 	r->key = &m->target.key;
+	if (m->kind == SPOT_KIND_CAST) {
+		const struct lane_cast *c = (const struct lane_cast *)(void *)m->data;
+
+		r->msg.payload = c->payload;
+		r->msg.payload_bytes = c->payload_bytes;
+		r->msg.metadata = c->metadata;
+		r->msg.metadata_bytes = c->metadata_bytes;
+	}
 	spot_admit(l->spots, &r, 1, l->now);
 }

@@ -61,7 +61,8 @@ struct lane_shared {
 	_Atomic bool stop;
 	/* credit left of the node pool, by class; w: lanes, when a flow opens, grows or ends */
 	_Atomic uint64_t credit[WIRE_CLASSES] __attribute__((aligned(64)));
-	uint64_t credit_tight; /* below it flows give back what is above their minimum */
+	_Atomic uint32_t *topic_lanes; /* see struct spot_conf; made with the first lane */
+	uint64_t credit_tight;	       /* below it flows give back what is above their minimum */
 };
 
 /* In each packet buffer's private area. Written by whoever owns the buffer. */
@@ -115,6 +116,14 @@ struct lane_message {
 	uint64_t correlation, deadline, packet, source;
 	struct spl_target target; /* its key is what a record points to */
 	uint8_t data[] __attribute__((aligned(16)));
+};
+
+/* The data of a lane_message of kind SPOT_KIND_CAST: what the sending lane keeps until it has the
+ * message back. */
+struct lane_cast {
+	const void *payload, *metadata;
+	uint32_t payload_bytes, metadata_bytes;
+	uint32_t token;
 };
 
 struct lane {

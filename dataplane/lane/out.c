@@ -42,6 +42,8 @@ static void give_back(struct lane *l, struct lane_message *m)
 
 void lane_returned(struct lane *l, struct lane_message *m)
 {
+	if (m->kind == SPOT_KIND_CAST)
+		spot_cast_returned(l->spots, ((const struct lane_cast *)(void *)m->data)->token);
 	lanemem_free(l->mem, m);
 }
 
@@ -219,6 +221,30 @@ static int send_lane(struct lane *l, const struct spot_out *o)
 	return 0;
 }
 
+static int env_cast(void *host, uint32_t to, const struct spot_cast *c)
+{
+	struct lane *l = host;
+	struct lane_message *m = lane_message_new(l, sizeof(struct lane_cast));
+	void *item = hop_tag(m, HOP_MESSAGE);
+
+	if (!m)
+		return -ENOBUFS;
+	m->kind = SPOT_KIND_CAST;
+	m->content = c->content;
+	m->correlation = 0;
+	m->deadline = 0;
+	m->packet = c->packet;
+	m->source = c->source;
+	m->target.key = *c->topic;
+	*(struct lane_cast *)(void *)m->data = (struct lane_cast){
+		c->payload, c->metadata, c->payload_bytes, c->metadata_bytes, c->token};
+	if (hop_push(&l->sh->hop, l->index, to, &item, 1) != 1) {
+		lanemem_free(l->mem, m);
+		return -EAGAIN;
+	}
+	return 0;
+}
+
 /* The reply to a LANE_CALL: its command is the flow. */
 static int send_agent(struct lane *l, const struct spot_out *o)
 {
@@ -260,6 +286,7 @@ static int env_send(void *host, const struct spot_out *o)
 	case SPOT_FROM_AGENT:
 		return send_agent(l, o);
 	case SPOT_FROM_SELF:
+	case SPOT_FROM_CAST:
 		break;
 	}
 	return -ENOTCONN;
@@ -327,6 +354,7 @@ static int env_close_wanted(void *host, const struct spl_key *key, const struct 
 
 const struct spot_env lane_env = {
 	.send = env_send,
+	.cast = env_cast,
 	.ended = env_ended,
 	.release = env_release,
 	.missing = env_missing,

@@ -73,6 +73,12 @@ struct lane *lane_create(struct lane_shared *sh, unsigned index, const struct la
 	spot.clock_hz = sh->tsc_hz;
 	spot.counters = l->stats->counter;
 	spot.fails = l->stats->fail;
+	if (!sh->topic_lanes)
+		sh->topic_lanes =
+			calloc((size_t)SPOT_TOPIC_ROWS * sh->lanes, sizeof(*sh->topic_lanes));
+	if (!sh->topic_lanes)
+		goto fail;
+	spot.topic_lanes = sh->topic_lanes;
 	env.host = l;
 	rc = map_regions(l, &spot);
 	if (rc)

@@ -5,6 +5,7 @@
  * and fetch buckets, match tags and fetch Spots, compare keys and admit. Between the state test and
  * the enqueue nothing else of the lane runs: that is the critical section of S-ADM-1.
  */
+#include "dataplane/spot/cast.h"
 #include "dataplane/spot/queue.h"
 
 #define BURST 32u
@@ -111,10 +112,17 @@ static __attribute__((noinline)) void fetch_spots(const struct table *t, struct 
 	}
 }
 
+static enum spl_message_fail other_kind(struct spot_lane *l, struct spot_rec *r,
+					const struct spl_key *key)
+{
+	return r->kind == SPL_MSG_PUBLISH || r->kind == SPOT_KIND_CAST ? spot_cast_in(l, r, key)
+								       : SPL_FAIL_UNKNOWN_KIND;
+}
+
 static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsigned n, uint64_t now)
 {
 	enum spl_message_fail shut = closed(l, now);
-	unsigned queued = 0;
+	unsigned queued = 0, cast = 0;
 	struct burst b;
 
 	fetch_buckets(&l->table, &b, recs, n);
@@ -126,9 +134,13 @@ static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsig
 		enum spl_message_fail why = SPL_FAIL_NO_SPOT;
 
 		r->mem = NULL;
-		if (__builtin_expect((unsigned)r->kind - SPL_MSG_SPOT_SEND > 1u, 0))
-			why = SPL_FAIL_UNKNOWN_KIND;
-		else if (__builtin_expect(s != NULL, 1))
+		if (__builtin_expect((unsigned)r->kind - SPL_MSG_SPOT_SEND > 1u, 0)) {
+			why = other_kind(l, r, key);
+			if (why == SPL_FAIL_COUNT) {
+				cast++;
+				continue;
+			}
+		} else if (__builtin_expect(s != NULL, 1))
 			why = enqueue(l, s, r, shut);
 		else if (l->sealed)
 			why = SPL_FAIL_SHUTDOWN;
@@ -139,6 +151,8 @@ static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsig
 	}
 	spot_count(l, SPL_C_MESSAGES_ACCEPTED, n);
 	spot_count(l, SPL_C_MESSAGES_QUEUED, queued);
+	if (cast)
+		spot_count(l, SPL_C_MESSAGES_FINISHED, cast);
 }
 
 void spot_admit(struct spot_lane *l, struct spot_rec *const *recs, unsigned n, uint64_t now)

@@ -5,7 +5,7 @@
  * that runs on this thread and never followed, so a stale or foreign one is refused (S-TURN-8).
  * Payloads are copied to lane memory, or by the host, before return (S-MSG-5).
  */
-#include "dataplane/spot/lane.h"
+#include "dataplane/spot/api.h"
 
 #include "common/ids.h"
 #include "common/wire_msg.h"
@@ -13,8 +13,8 @@
 #include <errno.h>
 #include <limits.h>
 
-static int check_payload(const struct spot_lane *l, uint16_t content, const void *payload,
-			 uint32_t bytes)
+int spot_check_payload(const struct spot_lane *l, uint16_t content, const void *payload,
+		       uint32_t bytes)
 {
 	if (content >= SPL_CONTENT_COUNT || (bytes && !payload))
 		return -EINVAL;
@@ -75,7 +75,7 @@ int spl_reply(struct spl_turn *turn, uint16_t content, const void *payload, uint
 
 	if (!l)
 		return -EINVAL;
-	rc = check_payload(l, content, payload, bytes);
+	rc = spot_check_payload(l, content, payload, bytes);
 	if (rc)
 		return rc;
 	r = l->turn.rec;
@@ -92,9 +92,8 @@ int spl_reply(struct spl_turn *turn, uint16_t content, const void *payload, uint
 	return 0;
 }
 
-/* A message of this turn for a Spot of this lane; NULL without memory. */
-static struct spot_rec *own_record(struct spot_lane *l, uint64_t packet, uint16_t content,
-				   const void *payload, uint32_t bytes)
+struct spot_rec *spot_own_record(struct spot_lane *l, uint64_t packet, uint16_t content,
+				 const void *payload, uint32_t bytes)
 {
 	struct spot_rec *r = spot_rec_get(l, false);
 	void *mem = NULL;
@@ -135,7 +134,7 @@ static int send_own(struct spot_lane *l, const struct spl_target *target, uint64
 
 	if (!s)
 		return -ENOENT;
-	r = own_record(l, packet, content, payload, bytes);
+	r = spot_own_record(l, packet, content, payload, bytes);
 	if (!r)
 		return -ENOBUFS;
 	why = spot_enqueue(l, s, r, l->now);
@@ -152,9 +151,9 @@ static int send_own(struct spot_lane *l, const struct spl_target *target, uint64
 	return -ESHUTDOWN;
 }
 
-static int send_out(struct spot_lane *l, uint8_t kind, const struct spl_target *target,
-		    uint64_t packet, uint16_t content, const void *payload, uint32_t bytes,
-		    uint64_t correlation, uint64_t deadline)
+int spot_send_out(struct spot_lane *l, uint8_t kind, const struct spl_target *target,
+		  uint64_t packet, uint16_t content, const void *payload, uint32_t bytes,
+		  uint64_t correlation, uint64_t deadline)
 {
 	struct spot_out out = {
 		.to = SPOT_FROM_LANE,
@@ -187,12 +186,12 @@ int spl_send(struct spl_turn *turn, const struct spl_target *target, uint64_t pa
 
 	if (!l || !target || !packet_key)
 		return -EINVAL;
-	rc = check_payload(l, content, payload, bytes);
+	rc = spot_check_payload(l, content, payload, bytes);
 	if (rc)
 		return rc;
 	if (is_own_lane(l, target))
 		return send_own(l, target, packet_key, content, payload, bytes);
-	rc = send_out(l, SPL_MSG_SPOT_SEND, target, packet_key, content, payload, bytes, 0, 0);
+	rc = spot_send_out(l, SPL_MSG_SPOT_SEND, target, packet_key, content, payload, bytes, 0, 0);
 	if (rc == 0 || rc == -EMSGSIZE)
 		return rc;
 	return rc == -ENOTCONN ? -ESHUTDOWN : -ENOBUFS;
@@ -205,7 +204,7 @@ static int request_own(struct spot_lane *l, struct spot_call *c, const struct sp
 		       uint64_t deadline)
 {
 	struct spot *s = table_find(&l->table, &target->key);
-	struct spot_rec *r = own_record(l, packet, content, payload, bytes);
+	struct spot_rec *r = spot_own_record(l, packet, content, payload, bytes);
 	enum spl_message_fail why = SPL_FAIL_NO_SPOT;
 
 	if (!r)
@@ -280,7 +279,7 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 
 	if (!l || !target || !packet_key || !call || timeout_ms > INT_MAX)
 		return -EINVAL;
-	rc = check_payload(l, content, payload, bytes);
+	rc = spot_check_payload(l, content, payload, bytes);
 	if (rc == 0)
 		rc = check_wait(l, wait);
 	if (rc)
@@ -295,8 +294,8 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 	if (!c)
 		return -ENOBUFS;
 	rc = own ? request_own(l, c, target, packet_key, content, payload, bytes, deadline)
-		 : send_out(l, SPL_MSG_SPOT_REQUEST, target, packet_key, content, payload, bytes,
-			    c->correlation, deadline);
+		 : spot_send_out(l, SPL_MSG_SPOT_REQUEST, target, packet_key, content, payload,
+				 bytes, c->correlation, deadline);
 	if (rc) {
 		spot_call_drop(l, c);
 		return rc == -EMSGSIZE ? -EMSGSIZE : -ENOBUFS;

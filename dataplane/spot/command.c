@@ -5,6 +5,7 @@
  * hangs at its Spot until it is answered. A Spot is freed in one place, spot_end(), which only a
  * visit from the ready set reaches: no list of the lane ever names a freed Spot.
  */
+#include "dataplane/spot/cast.h"
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/timer.h"
 
@@ -257,6 +258,7 @@ bool spot_end(struct spot_lane *l, struct spot *s)
 	while (s->gate.flags & SPOT_F_LIFE) /* at most the record of its creation, and notices */
 		spot_rec_end(l, spot_life_pop(l, s));
 	spot_timers_end(l, s);
+	spot_subs_end(l, s);
 	table_del(&l->table, s);
 	s->gate.state = SPOT_S_FREE;
 	slab_give(&l->slab, s->gate.size_class, s);

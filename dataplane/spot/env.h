@@ -39,6 +39,19 @@ struct spot_done {
 	uint8_t origin;
 };
 
+/* A publish on its way from the lane of its topic to another one with subscribers: the kind of the
+ * record it becomes there. Never on the wire. */
+#define SPOT_KIND_CAST 220u
+
+struct spot_cast {
+	const struct spl_key *topic; /* borrowed, as the struct is */
+	uint64_t packet, source;
+	uint32_t token;
+	uint16_t content;
+	uint32_t payload_bytes, metadata_bytes;
+	const void *payload, *metadata; /* stay where they are until spot_cast_returned() */
+};
+
 /* Which command an answer belongs to. */
 enum spot_verb {
 	SPOT_PREPARE,
@@ -78,6 +91,11 @@ struct spot_env {
 	 * flow, lane or requester is gone; -EMSGSIZE. Never called for the own lane. */
 	int (*send)(void *host, const struct spot_out *out);
 
+	/* Hands a publish to `lane`, another one: there it becomes a record of kind SPOT_KIND_CAST
+	 * with these very payload and metadata. 0: spot_cast_returned() follows when that lane has
+	 * done with them; negative: it gets nothing. */
+	int (*cast)(void *host, uint32_t lane, const struct spot_cast *cast);
+
 	/* `n` (1..64) records are at their end: takes back buffer (NULL: none) and charge (0: none)
 	 * of each. Called at the end of spot_admit(), spot_run() and the commands, when 64 have
 	 * gathered, or when a handler sends and records are short. */
@@ -105,6 +123,8 @@ struct spot_env {
 			    uint64_t object_generation);
 };
 
+#define SPOT_TOPIC_ROWS 4096u
+
 /* Fixed for the life of the lane. */
 struct spot_conf {
 	uint32_t lane, lanes; /* this lane's number and how many there are */
@@ -114,6 +134,13 @@ struct spot_conf {
 	uint32_t commands;    /* 16..65536: prepare and close commands that may be */
 	uint32_t timers;      /* 0..2^24 */
 	uint32_t timers_per_spot;
+	uint32_t subscriptions; /* 0..2^24 */
+	uint32_t channels;
+	uint64_t channel[SPL_CHANNELS_MAX]; /* keys of those that this node takes part in */
+	/* [SPOT_TOPIC_ROWS][lanes], of all lanes, zero at first: how many subscriptions to topics
+	 * of a row each has. A lane adds what is its own, the topics' lanes read. NULL with one
+	 * lane. */
+	_Atomic uint32_t *topic_lanes;
 	uint64_t heap_bytes;		  /* lane memory: payloads, reassembly, replies */
 	uint64_t object_bytes;		  /* virtual range of the Spot objects, < 256 GiB */
 	uint32_t queue_count, life_count; /* defaults of a Spot's two queues: records */
@@ -136,6 +163,7 @@ enum spot_region {
 	SPOT_MEM_RECORDS, /* records */
 	SPOT_MEM_CALLS,	  /* call table */
 	SPOT_MEM_HEAP,	  /* lane memory */
+	SPOT_MEM_TOPICS,  /* subscriptions and topics */
 	SPOT_MEM_TABLE,	  /* buckets, grows by splitting */
 	SPOT_MEM_OBJECTS, /* Spots, by slabs of size classes */
 	SPOT_MEM_COUNT

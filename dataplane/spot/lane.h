@@ -12,6 +12,7 @@
 #include "dataplane/spot/slab.h"
 #include "dataplane/spot/spot.h"
 #include "dataplane/spot/table.h"
+#include "dataplane/spot/topics.h"
 
 #include <spotlane/counters.h>
 #include <spotlane/packets.h>
@@ -27,6 +28,7 @@
 #define REC_NOTICE	203u
 
 #define REC_TICK	210u /* a timer's, see timer.h */
+#define REC_CAST	211u /* a publish that has been accepted, see cast.h */
 
 #define REC_F_WAITS	0x01u /* in an application queue: its bytes may be moved */
 #define REC_F_REPLIED	0x02u
@@ -38,9 +40,11 @@
 struct spot_turn {
 	struct spot *spot;
 	struct spot_rec *rec;
-	uint64_t epoch;	  /* the handler's `struct spl_turn *`; 0 = no turn runs. Never reused */
-	uint64_t start;	  /* 0 = its length was noted */
-	const char *what; /* of the longest turn: a callback; NULL = a handler */
+	uint64_t epoch;	   /* the handler's `struct spl_turn *`; 0 = no turn runs. Never reused */
+	uint64_t start;	   /* 0 = its length was noted */
+	bool configures;   /* on_configure runs */
+	int misconfigured; /* SPL_OK, or the error kind of a subscription that was refused */
+	const char *what;  /* of the longest turn: a callback; NULL = a handler */
 	const struct spot_stage *stage; /* with what */
 };
 
@@ -85,6 +89,7 @@ struct spot_lane {
 	uint64_t mem_own; /* blocks of it that this room holds */
 	struct wheel wheel;
 
+	struct spot_topics topics;
 	uint32_t timer_free, timers_used;
 	struct wheel timer_wheel;
 };
@@ -174,11 +179,18 @@ static inline void spot_done_add(struct spot_lane *l, void *buf, uint8_t origin,
 	l->done[l->done_count++] = (struct spot_done){buf, flow, charge, origin};
 }
 
+/* cast.c: a subscriber's record, or the way to the subscribers, has done with a publish. */
+void spot_cast_put(struct spot_lane *l, struct spot_rec *cast);
+
 /* Gives back what the record holds, and the record. */
 static inline void spot_rec_end(struct spot_lane *l, struct spot_rec *r)
 {
-	if (r->mem)
-		spot_mem_give(l, r->mem);
+	if (__builtin_expect(r->mem != NULL, 0)) {
+		if (r->origin == SPOT_FROM_CAST)
+			spot_cast_put(l, r->cast);
+		else
+			spot_mem_give(l, r->mem);
+	}
 	if (l->ended_count == SPOT_DONE_MAX)
 		spot_done_flush(l);
 	l->ended[l->ended_count++] = r;

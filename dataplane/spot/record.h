@@ -7,7 +7,8 @@
  * nothing is copied, and nothing of it is written. One lane; no locks.
  *
  * A timer is a record too, of a pool of its own behind that one, so that its tick always has one
- * (S-TIMER-10): fields marked T. It is in the wheel or in a queue or in its turn, never in two.
+ * (S-TIMER-10): fields marked T. A publish is a record that its subscribers' records refer to:
+ * fields marked P. A timer is in the wheel or in a queue or in its turn, never in two.
  */
 #ifndef SPL_DATAPLANE_SPOT_RECORD_H
 #define SPL_DATAPLANE_SPOT_RECORD_H
@@ -25,6 +26,7 @@ enum spot_origin {
 	SPOT_FROM_LANE = 1,  /* another lane of this node: `flow` is its number */
 	SPOT_FROM_SELF = 2,  /* a Spot of this lane; set by the room only */
 	SPOT_FROM_AGENT = 3, /* control: `flow` is the agent's token */
+	SPOT_FROM_CAST = 4,  /* a publish; set by the room only, for one subscriber's record */
 };
 
 /* Cost of a record besides payload and metadata, in a queue's bytes (S-LIM-2). */
@@ -35,7 +37,10 @@ struct spot_rec {
 		uint32_t next;	 /* room: in a queue, the one behind it */
 		uint32_t waited; /* room: in its turn, the call it waits for */
 	};
-	uint32_t cost; /* room: reserved in the queue's bytes */
+	union {
+		uint32_t cost; /* room: reserved in the queue's bytes */
+		uint32_t refs; /* P: subscribers' records and lanes that read from it, and itself */
+	};
 	union {
 		void *buf;	      /* H: host's buffer handle, one reference; NULL = none */
 		spl_timer_fn tick_fn; /* T */
@@ -66,6 +71,10 @@ struct spot_rec {
 			};
 		};
 		struct wheel_node node; /* T: while it waits for its time */
+		struct {		/* P */
+			uint64_t stamp; /* no subscription is newer */
+			uint32_t topic; /* index */
+		};
 	};
 	union {
 		uint64_t flow; /* H: see enum spot_origin */
@@ -86,6 +95,7 @@ struct spot_rec {
 	uint8_t flags; /* room */
 	uint8_t timer; /* T: TIMER_F_* */
 	union {
+		struct spot_rec *cast; /* room: of a subscriber's record, the publish it reads */
 		void *mem; /* room: lane memory that payload and metadata were moved to */
 		uint32_t catch_up_max; /* T */
 	};

@@ -14,12 +14,14 @@ static bool conf_valid(const struct spot_conf *c)
 	       c->spots_max >= 1 && c->spots_max <= 1u << 24 && c->records >= 64 &&
 	       c->records <= 1u << 24 && c->calls >= 16 && c->commands >= 16 &&
 	       c->commands <= 65536 && (uint64_t)c->calls + c->commands < 1u << 20 &&
-	       c->timers <= 1u << 24 && c->heap_bytes >= 4096 &&
-	       c->heap_bytes < UINT64_C(64) << 30 && c->object_bytes >= SLAB_CHUNK &&
-	       c->object_bytes < OBJECT_BYTES_MAX && c->queue_count >= 1 && c->life_count >= 1 &&
-	       c->life_cap >= 1 && c->life_cap <= 200 && c->turn_budget_us >= 1 &&
-	       c->request_ms >= 1 && c->message_max <= SPL_MESSAGE_BYTES_CAP &&
-	       c->clock_hz >= 1000000 && c->counters && c->fails;
+	       c->timers <= 1u << 24 && c->subscriptions <= 1u << 24 &&
+	       c->channels <= SPL_CHANNELS_MAX && (c->lanes == 1 || c->topic_lanes) &&
+	       c->heap_bytes >= 4096 && c->heap_bytes < UINT64_C(64) << 30 &&
+	       c->object_bytes >= SLAB_CHUNK && c->object_bytes < OBJECT_BYTES_MAX &&
+	       c->queue_count >= 1 && c->life_count >= 1 && c->life_cap >= 1 &&
+	       c->life_cap <= 200 && c->turn_budget_us >= 1 && c->request_ms >= 1 &&
+	       c->message_max <= SPL_MESSAGE_BYTES_CAP && c->clock_hz >= 1000000 && c->counters &&
+	       c->fails;
 }
 
 static size_t round64(uint64_t n)
@@ -41,6 +43,8 @@ size_t spot_region_bytes(const struct spot_conf *c, enum spot_region region)
 		return round64((uint64_t)(c->calls + c->commands + 1) * sizeof(struct spot_call));
 	case SPOT_MEM_HEAP:
 		return round64(c->heap_bytes);
+	case SPOT_MEM_TOPICS:
+		return round64(spot_topics_bytes(c->subscriptions));
 	case SPOT_MEM_TABLE:
 		return (size_t)table_buckets(c->spots_max) * sizeof(struct table_bucket);
 	case SPOT_MEM_OBJECTS:
@@ -85,6 +89,7 @@ struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot
 	l->calls = mem[SPOT_MEM_CALLS];
 	spot_calls_init(l);
 	spot_timers_init(l);
+	spot_topics_init(&l->topics, mem[SPOT_MEM_TOPICS], conf->subscriptions, conf->secret[3]);
 	l->copy_at = 1;
 	return l;
 }
@@ -104,8 +109,8 @@ void spot_lane_seal(struct spot_lane *l)
 bool spot_lane_quiet(const struct spot_lane *l)
 {
 	return l->rec_free == l->rec_count && l->ended_count == 0 && l->timers_used == 0 &&
-	       l->calls_held == 0 && l->ops_open == 0 && l->mem_own == 0 && l->ready_head == 0 &&
-	       l->done_count == 0;
+	       l->topics.used == 0 && l->calls_held == 0 && l->ops_open == 0 && l->mem_own == 0 &&
+	       l->ready_head == 0 && l->done_count == 0;
 }
 
 unsigned spot_recs_take(struct spot_lane *l, struct spot_rec **recs, unsigned n)

@@ -70,6 +70,9 @@ struct spot_reply {
 };
 void spot_reply_in(struct spot_lane *lane, const struct spot_reply *reply);
 
+/* A lane that spot_env.cast() gave a publish has done with it: `token` as it was given. */
+void spot_cast_returned(struct spot_lane *lane, uint32_t token);
+
 /* Runs ready owners: at most `max_turns` turns, and none but the first begins after `until`
  * (cycles). Returns the number of turns. */
 unsigned spot_run(struct spot_lane *lane, unsigned max_turns, uint64_t until);

@@ -6,6 +6,7 @@
  * the lease and the record's deadline. A handler is entered from here only, so nothing runs in
  * place on the context that submits (S-TURN-5,6).
  */
+#include "dataplane/spot/cast.h"
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/turn.h"
 #include "dataplane/spot/yield.h"
@@ -19,7 +20,12 @@ static __attribute__((noinline)) void note_longest(struct spot_lane *l, uint64_t
 
 	l->longest = took;
 	l->longest_type = stage->desc->type;
-	l->longest_what = turn->what ? turn->what : turn->rec->msg.packet;
+	if (turn->what)
+		l->longest_what = turn->what;
+	else if (turn->rec->origin == SPOT_FROM_CAST)
+		l->longest_what = turn->rec->cast->msg.packet;
+	else
+		l->longest_what = turn->rec->msg.packet;
 	__atomic_store_n(&l->counters[SPL_C_TURN_CYCLES_MAX], took, __ATOMIC_RELAXED);
 }
 
@@ -129,6 +135,50 @@ static inline __attribute__((always_inline)) enum step run_message(struct spot_l
 	return STEP_RAN;
 }
 
+/* A publish at the head of the application queue, for the subscription it was queued for. The
+ * message is the publish's own, which every subscriber reads. */
+static inline __attribute__((always_inline)) enum step run_publish(struct spot_lane *l,
+								   struct spot *s,
+								   struct spot_rec *r, uint64_t t)
+{
+	const struct spot_sub *sub = &l->topics.subs[r->packet];
+	struct spot_rec *cast = r->cast;
+	uint64_t epoch;
+	int rc;
+
+	app_pop(s, r);
+	if (__builtin_expect(t >= l->lease, 0))
+		return not_started(l, s, r, SPL_FAIL_FENCED, SPL_E_UNAVAILABLE);
+	epoch = ++l->epoch;
+	r->epoch = epoch;
+	r->packet = 0; /* no calls yet */
+	turn_begin(l, s, r, epoch, t, NULL);
+	rc = sub->fn((struct spl_turn *)(uintptr_t)epoch, spot_state_of(s), &cast->msg, sub->name);
+	if (__builtin_expect(rc != SPL_DONE || r->calls, 0)) {
+		l->tally.popped++;
+		l->tally.turns++;
+		return spot_turn_end(l, s, r, rc);
+	}
+	l->turn.epoch = 0;
+	s->app.count--;
+	s->app.bytes -= r->cost;
+	l->tally.plain++;
+	spot_cast_put(l, cast);
+	spot_rec_free(l, r); /* there is nothing of it that the host would have to know */
+	return STEP_RAN;
+}
+
+/* The head of the application queue, when it is a message of either kind. */
+static inline __attribute__((always_inline)) enum step run_head(struct spot_lane *l, struct spot *s,
+								uint64_t t)
+{
+	struct spot_rec *r = &l->recs[s->app.head];
+
+	if (__builtin_expect(r->kind == SPL_MSG_PUBLISH, 0))
+		return run_publish(l, s, r, t);
+	return run_message(l, s, t);
+}
+
 /* One step of a Spot whose time is up, or that is not ours any more: a wait ends, or the first
  * waiting message fails. False when neither is left; turns that go on are not its business. */
 static bool force(struct spot_lane *l, struct spot *s)
@@ -191,7 +241,7 @@ static __attribute__((noinline)) enum step run_application(struct spot_lane *l, 
 	enum step step;
 
 	if (r->kind != REC_TICK && !(r->flags & REC_F_RESUME)) {
-		step = run_message(l, s, t);
+		step = run_head(l, s, t);
 	} else {
 		s->app.head = r->next;
 		step = r->flags & REC_F_RESUME ? spot_turn_go_on(l, s, r, t)
@@ -253,7 +303,7 @@ static inline __attribute__((always_inline)) enum step take_step(struct spot_lan
 								 struct spot *s, uint64_t t)
 {
 	if (__builtin_expect(spot_gate_is_plain(&s->gate) && s->app.head, 1))
-		return run_message(l, s, t);
+		return run_head(l, s, t);
 	return step_slow(l, s, t);
 }
 
@@ -306,6 +356,8 @@ unsigned spot_run(struct spot_lane *l, unsigned max_turns, uint64_t until)
 {
 	unsigned n = 0;
 
+	if (l->topics.cast_head)
+		spot_casts_run(l);
 	if (!l->ready_head)
 		return 0;
 	spot_lane_here = l;
@@ -331,5 +383,5 @@ unsigned spot_run(struct spot_lane *l, unsigned max_turns, uint64_t until)
 
 bool spot_ready(const struct spot_lane *l)
 {
-	return l->ready_head != 0;
+	return l->ready_head != 0 || l->topics.cast_head != 0;
 }

@@ -2,6 +2,23 @@
 /* lane file: turns of the lifecycle queue: creation, closing, notices (S-LANE-1,3,4). */
 #include "dataplane/spot/turn.h"
 
+/* Subscriptions come before everything else of a Spot (S-CREATE-5), and each of them counts: a
+ * refused one is no Spot (S-TOPIC-2). */
+static int configure(struct spot_lane *l, struct spot *s, struct spot_rec *r)
+{
+	int rc;
+
+	l->turn.configures = true;
+	l->turn.misconfigured = SPL_OK;
+	rc = spot_stage_of(l, s)->desc->on_configure(turn_handle(r), spot_state_of(s));
+	l->turn.configures = false;
+	if (l->turn.misconfigured != SPL_OK)
+		return SPL_FAIL(l->turn.misconfigured);
+	return rc == SPL_DONE || (rc >= SPL_FAIL(0) && rc < SPL_FAIL(SPL_ERROR_COUNT))
+		       ? rc
+		       : SPL_FAIL(SPL_E_INTERNAL_FAILURE);
+}
+
 static int call_lifecycle(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
 	const struct spl_stage *d = spot_stage_of(l, s)->desc;
@@ -10,6 +27,12 @@ static int call_lifecycle(struct spot_lane *l, struct spot *s, struct spot_rec *
 	r->packet = 0; /* no calls yet */
 	r->msg.packet = "";
 	r->msg.deadline_ns = r->deadline ? spot_to_ns(&l->clock, r->deadline) : 0;
+	if (r->kind == REC_CREATE && d->on_configure) {
+		int rc = configure(l, s, r);
+
+		if (rc != SPL_DONE)
+			return rc;
+	}
 	if (r->kind == REC_CREATE)
 		return d->on_create ? d->on_create(turn_handle(r), spot_state_of(s), &r->msg)
 				    : SPL_DONE;

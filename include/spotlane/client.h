@@ -5,7 +5,7 @@
  * Rules:
  * - A client belongs to one thread at a time. A process may have many clients.
  * - Calls are asynchronous: each accepted one ends exactly once, in its callback, with a reply,
- *   one of the 13 error kinds or SPL_CLIENT_CANCELLED (S-COMPL-1). Callbacks run inside
+ *   one of the 13 error kinds or SPL_CANCELLED (S-COMPL-1). Callbacks run inside
  *   spl_client_poll(), the _wait functions and spl_client_close(), never inside the function that
  *   began the call. They may begin and cancel calls, but not poll, wait, connect or close (-EBUSY).
  * - What the call site can check is a negative errno of the function, and no callback follows.
@@ -20,6 +20,7 @@
 #include <spotlane/errors.h>
 #include <spotlane/ids.h>
 #include <spotlane/limits.h>
+#include <spotlane/multicast.h>
 #include <spotlane/packets.h>
 
 #ifdef __cplusplus
@@ -32,21 +33,23 @@ struct spl_client;
  * milliseconds, 1 ms .. INT_MAX ms (S-LIM-8).
  */
 struct spl_client_config {
-	uint32_t size;		    /* sizeof(struct spl_client_config) */
-	const char *address;	    /* IPv4 address of a node; no default */
-	uint16_t udp_base;	    /* first UDP port of the node: 4700 */
-	const char *mesh;	    /* mesh name: "default" */
-	const char *name;	    /* start of the client's RID, [A-Za-z0-9._-]{1,64}: "client" */
-	int64_t send_timeout_us;    /* a send, or a request, waits so long for room: 1 s */
-	int64_t request_timeout_us; /* of requests that name none: 30 s */
-	int64_t create_timeout_us;  /* of create, find, close that name none: 30 s */
-	uint32_t calls_max;	    /* calls that have not ended: 16384 */
-	uint32_t waiters_max;	    /* calls among them that wait for a route or for room: 8192 */
-	uint64_t waiting_bytes;	    /* what those may hold: 16 MiB */
-	uint64_t window_bytes;	    /* sent and not yet acknowledged, each lane and class: 1 MiB */
-	uint32_t routes_max;	    /* cached places of Spots: 65536 */
-	uint32_t message_max;	    /* largest payload in or out: 1 MiB */
-	uint32_t socket_bytes;	    /* kernel socket buffer, each way: 4 MiB (or what is allowed) */
+	uint32_t size;		     /* sizeof(struct spl_client_config) */
+	const char *address;	     /* IPv4 address of a node; no default */
+	uint16_t udp_base;	     /* first UDP port of the node: 4700 */
+	const char *mesh;	     /* mesh name: "default" */
+	const char *name;	     /* start of the client's RID, [A-Za-z0-9._-]{1,64}: "client" */
+	int64_t send_timeout_us;     /* a send, or a request, waits so long for room: 1 s */
+	int64_t request_timeout_us;  /* of requests that name none: 30 s */
+	int64_t create_timeout_us;   /* of create, find, close that name none: 30 s */
+	uint32_t calls_max;	     /* calls that have not ended: 16384 */
+	uint32_t waiters_max;	     /* calls among them that wait for a route or for room: 8192 */
+	uint64_t waiting_bytes;	     /* what those may hold: 16 MiB */
+	uint64_t window_bytes;	     /* sent and not yet acknowledged, each lane and class: 1 MiB */
+	uint32_t routes_max;	     /* cached places of Spots: 65536 */
+	uint32_t message_max;	     /* largest payload in or out: 1 MiB */
+	const char *const *channels; /* that this client takes part in; copied. None */
+	uint32_t channels_n;	     /* up to SPL_CHANNELS_MAX */
+	uint32_t socket_bytes; /* kernel socket buffer, each way: 4 MiB (or what is allowed) */
 };
 
 /* A Spot that is spoken to: made once, used for any number of messages. */
@@ -54,8 +57,6 @@ struct spl_client_target {
 	struct spl_name id;
 	struct spl_key key;
 };
-
-#define SPL_CLIENT_CANCELLED 0x100 /* a result that is not one of the error kinds (S-COMPL-9) */
 
 enum spl_client_created {
 	SPL_CLIENT_EXISTING = 0,
@@ -65,7 +66,7 @@ enum spl_client_created {
 
 /* How a call ended. Everything in it is readable until the callback returns. */
 struct spl_client_result {
-	int kind;	  /* SPL_OK, enum spl_error or SPL_CLIENT_CANCELLED */
+	int kind;	  /* SPL_OK, enum spl_error or SPL_CANCELLED */
 	uint16_t content; /* of payload: enum spl_content_type */
 	uint32_t payload_bytes;
 	const void *payload;		 /* reply of a request, answer of on_create */
@@ -87,7 +88,8 @@ struct spl_client_message {
 	const void *payload;
 	const void *metadata; /* built by spl_client_metadata_put() */
 	uint32_t metadata_bytes;
-	int64_t timeout_us; /* request only: 0 = the configured one */
+	int64_t timeout_us;	       /* request only: 0 = the configured one */
+	const struct spl_topic *topic; /* publish only, in the place of target */
 };
 
 /* Asks for a Spot. */
@@ -158,11 +160,16 @@ int spl_client_metadata_put(void *buffer, uint32_t *used, const char *key, const
  *
  * send ends with SPL_OK when the link took it (S-DIR-4), which says nothing about the handler;
  * DeadlineExceeded proves that it was never sent. request ends with the reply.
+ * publish ends with SPL_OK when the link took it for the node's subscribers of message->topic, of
+ * whom nothing is told (S-MCAST-7,11), and with NotFound when the client does not take part in the
+ * topic's channel (S-MCAST-1).
  * find ends with SPL_OK and `found` false when there is no such Spot. close_spot closes exactly the
  * incarnation of `ref`.
  */
 int spl_client_send(struct spl_client *client, const struct spl_client_message *message,
 		    spl_client_fn fn, void *ctx, uint64_t *call);
+int spl_client_publish(struct spl_client *client, const struct spl_client_message *message,
+		       spl_client_fn fn, void *ctx, uint64_t *call);
 int spl_client_request(struct spl_client *client, const struct spl_client_message *message,
 		       spl_client_fn fn, void *ctx, uint64_t *call);
 int spl_client_create(struct spl_client *client, const struct spl_client_creation *creation,

@@ -6,6 +6,8 @@
 #ifndef SPOTLANE_ERRORS_H
 #define SPOTLANE_ERRORS_H
 
+#include <errno.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -54,6 +56,32 @@ static inline const char *spl_error_name(int kind)
 		return "Cancelled";
 	default:
 		return "unknown";
+	}
+}
+
+/* The error kind that a negative return value of the stage interface stands for, for a handler that
+ * passes it on: SPL_FAIL(spl_error_of(rc)).
+ */
+static inline enum spl_error spl_error_of(int rc)
+{
+	switch (-rc) {
+	case ENOENT:
+		return SPL_E_NOT_FOUND;
+	case EAGAIN:
+	case ENOBUFS:
+		return SPL_E_CAPACITY_EXCEEDED;
+	case ESHUTDOWN:
+		return SPL_E_SHUTTING_DOWN;
+	case EINVAL:
+	case EDEADLK:
+	case EPERM:
+	case EALREADY:
+	case EEXIST:
+		return SPL_E_INVALID_OPERATION;
+	case EMSGSIZE:
+		return SPL_E_PROTOCOL_ERROR;
+	default:
+		return SPL_E_INTERNAL_FAILURE;
 	}
 }
 

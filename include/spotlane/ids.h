@@ -58,6 +58,14 @@ struct spl_key spl_spot_key(const void *id, size_t len);
 /* 64-bit name of a packet on the wire: first 64 bits of SHA-256 over 'p' and the name. Never 0. */
 uint64_t spl_packet_key(const void *name, size_t len);
 
+/* 64-bit name of a channel: first 64 bits of SHA-256 over 'c' and the name. Never 0. */
+uint64_t spl_channel_key(const void *name, size_t len);
+
+/* Key of a topic of a channel: the first 128 bits of SHA-256 over 't', the length of the channel's
+ * name in one byte, that name, and the topic. Both names must be valid. */
+struct spl_key spl_topic_key(const void *channel, size_t channel_len, const void *topic,
+			     size_t topic_len);
+
 /* Lane of a key on a node with `lanes` lanes (1..128): both ends compute the same. */
 uint32_t spl_key_lane(const struct spl_key *key, uint32_t lanes);
 

@@ -28,6 +28,7 @@
 	X(20, REPLY, "reply", "answer to a request, or its error kind") \
 	X(21, SPOT_SEND, "spot_send", "one-way message to a Spot") \
 	X(22, SPOT_REQUEST, "spot_request", "message to a Spot that has exactly one answer") \
+	X(23, PUBLISH, "publish", "one-way message to all subscribers of a topic") \
 	X(40, CREATE, "create", "control: Create or GetOrCreate of a User Spot") \
 	X(41, FIND, "find", "control: SpotRef of a Ready Spot") \
 	X(42, CLOSE_SPOT, "close_spot", "control: close exactly this incarnation") \

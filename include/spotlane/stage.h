@@ -20,10 +20,10 @@
 #ifndef SPOTLANE_STAGE_H
 #define SPOTLANE_STAGE_H
 
-#include <errno.h>
 #include <spotlane/errors.h>
 #include <spotlane/ids.h>
 #include <spotlane/limits.h>
+#include <spotlane/multicast.h>
 #include <spotlane/packets.h>
 #include <spotlane/timer.h>
 
@@ -126,6 +126,11 @@ struct spl_stage {
 	const struct spl_handler *handlers;
 	uint32_t handler_count; /* up to SPL_HANDLERS_MAX */
 
+	/* First of all, and only to subscribe (S-TOPIC-3): it neither waits nor sends. May be
+	 * NULL. A failure fails the creation.
+	 */
+	int (*on_configure)(struct spl_turn *turn, void *state);
+
 	/* Creation, in this order (S-CREATE-5): `request` is the creator's payload, empty when none
 	 * was given; `deadline_ns` in it is the creation's. on_create may answer with spl_reply(),
 	 * which the creator gets beside Created or Rejected. Both may be NULL (= SPL_DONE).
@@ -206,31 +211,6 @@ int spl_call_then(struct spl_turn *turn, struct spl_call *call, spl_result_fn fn
  * 0: it had ended; -EINVAL: not a call of this Spot.
  */
 int spl_call_cancel(struct spl_turn *turn, struct spl_call *call);
-
-/* The error kind that a negative return value of this interface stands for, for a handler that
- * passes it on: SPL_FAIL(spl_error_of(rc)). Any thread.
- */
-static inline enum spl_error spl_error_of(int rc)
-{
-	switch (-rc) {
-	case ENOENT:
-		return SPL_E_NOT_FOUND;
-	case EAGAIN:
-	case ENOBUFS:
-		return SPL_E_CAPACITY_EXCEEDED;
-	case ESHUTDOWN:
-		return SPL_E_SHUTTING_DOWN;
-	case EINVAL:
-	case EDEADLK:
-	case EPERM:
-	case EALREADY:
-		return SPL_E_INVALID_OPERATION;
-	case EMSGSIZE:
-		return SPL_E_PROTOCOL_ERROR;
-	default:
-		return SPL_E_INTERNAL_FAILURE;
-	}
-}
 
 /* Asks, when the turn ends, for the close of this Spot; it serves until the authority agrees
  * (S-CLOSE-6). -EINVAL in on_create, on_initialize and on_closing; -EALREADY when it is closing.

@@ -90,8 +90,13 @@ static struct spot_lane *make(uint32_t spots, struct spl_key *keys, const struct
 		.counters = counters,
 		.fails = fails,
 	};
-	struct spot_env env = {NULL,	     host_send,	  host_ended, host_release,
-			       host_missing, host_answer, NULL};
+	struct spot_env env = {
+		.send = host_send,
+		.ended = host_ended,
+		.release = host_release,
+		.missing = host_missing,
+		.answer = host_answer,
+	};
 	void *mem[SPOT_MEM_COUNT];
 	struct spot_lane *l;
 

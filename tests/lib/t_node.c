@@ -83,6 +83,9 @@ void t_node_start(struct t_node *n, const struct t_node_conf *c)
 			 .commands = 4096,
 			 .timers = c->timers ? c->timers : 4096,
 			 .timers_per_spot = 16,
+			 .subscriptions = 4096,
+			 .channels = 1,
+			 .channel = {spl_channel_key("world", 5)},
 			 .heap_bytes = c->heap_bytes ? c->heap_bytes : 32u << 20,
 			 .object_bytes = 1ull << 30,
 			 .queue_count = c->queue_count ? c->queue_count : 4096,
@@ -586,6 +589,7 @@ void t_node_stop(struct t_node *n)
 		lane_destroy(n->lane[i]);
 	tx_net_destroy(n->sh.tx_net);
 	hop_fini(&n->sh.hop);
+	free(n->sh.topic_lanes);
 	t_port_down(&n->wire, &n->port);
 	rte_mempool_free(n->sh.pool);
 	for (unsigned i = 0; i < n->n_stages; i++)

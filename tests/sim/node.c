@@ -51,6 +51,7 @@ static void numbers(struct world *w, struct dp_config *c)
 		.lifecycle_queue_bytes = 1 << 20,
 		.timers_max = 1024,
 		.timers_per_spot = 16,
+		.subscriptions_max = 1024,
 	};
 }
 

@@ -189,6 +189,7 @@ static struct dp_configured configure(struct rig *r, const char *device, const c
 		.lifecycle_queue_bytes = 4 << 20,
 		.timers_max = 4096,
 		.timers_per_spot = 16,
+		.subscriptions_max = 1024,
 	};
 	struct dp_configured done;
 	struct pack_writer w = start(r, DP_CONFIG);

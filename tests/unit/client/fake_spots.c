@@ -241,7 +241,8 @@ void fake_message_in(struct fake *f, uint32_t lane, const struct flow_msg *msg)
 	};
 	if (m.payload_len >= 8)
 		memcpy(&seen->number, m.payload, 8);
-	if (m.kind == SPL_MSG_SPOT_SEND || m.kind == SPL_MSG_SPOT_REQUEST) {
+	if (m.kind == SPL_MSG_SPOT_SEND || m.kind == SPL_MSG_SPOT_REQUEST ||
+	    m.kind == SPL_MSG_PUBLISH) {
 		CU_ASSERT_EQUAL(msg->cls, WIRE_APP);
 		CU_ASSERT_EQUAL(lane, spl_key_lane(&m.target, FAKE_LANES));
 		if (m.kind == SPL_MSG_SPOT_REQUEST)

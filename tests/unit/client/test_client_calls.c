@@ -346,8 +346,8 @@ static void test_cancelled_while_it_waits_is_never_sent(void)
 	CU_ASSERT_EQUAL(s.routes, 0);
 	f->authority_is_mute = false;
 	fake_run(f, c, 2000);
-	CU_ASSERT(send.runs == 1 && send.kind == SPL_CLIENT_CANCELLED);
-	CU_ASSERT(request.runs == 1 && request.kind == SPL_CLIENT_CANCELLED);
+	CU_ASSERT(send.runs == 1 && send.kind == SPL_CANCELLED);
+	CU_ASSERT(request.runs == 1 && request.kind == SPL_CANCELLED);
 	CU_ASSERT_EQUAL(fake_count(f, SPL_MSG_SPOT_SEND, 0), 0);
 	CU_ASSERT_EQUAL(fake_count(f, SPL_MSG_SPOT_REQUEST, 0), 0);
 	end();
@@ -439,7 +439,7 @@ static void test_races_have_one_winner(void)
 			total += r[i].runs;
 			kinds[0] += r[i].kind == SPL_OK;
 			kinds[1] += r[i].kind == SPL_E_DEADLINE_EXCEEDED;
-			kinds[2] += r[i].kind == SPL_CLIENT_CANCELLED;
+			kinds[2] += r[i].kind == SPL_CANCELLED;
 			if (r[i].runs != 1)
 				CU_ASSERT_EQUAL_FATAL(r[i].runs, 1);
 		}

@@ -229,7 +229,7 @@ static void test_cancelled_send_frees_its_place(void)
 	CU_ASSERT_EQUAL(s.waiting_bytes, 0);
 	fake_consume(f);
 	fake_run(f, c, 3000);
-	CU_ASSERT(r.runs == 1 && r.kind == SPL_CLIENT_CANCELLED);
+	CU_ASSERT(r.runs == 1 && r.kind == SPL_CANCELLED);
 	CU_ASSERT_EQUAL(fake_count(f, SPL_MSG_SPOT_SEND, number), 0);
 	end();
 }

@@ -285,8 +285,8 @@ static void test_questions_are_bounded(void)
 	CU_ASSERT_EQUAL(spl_client_cancel(c, cancelled[0]), 1); /* while the question waits */
 	fake_run(f, c, 1000);
 	for (int i = 0; i < 1000; i++)
-		ended += r[i].runs == 1 &&
-			 r[i].kind == (i == 998 ? SPL_CLIENT_CANCELLED : SPL_E_NOT_FOUND);
+		ended +=
+			r[i].runs == 1 && r[i].kind == (i == 998 ? SPL_CANCELLED : SPL_E_NOT_FOUND);
 	CU_ASSERT_EQUAL(ended, 1000);
 	CU_ASSERT_EQUAL(f->resolves, 999);
 	CU_ASSERT(f->most_replies <= 64 && f->most_replies > 32);

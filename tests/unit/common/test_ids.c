@@ -6,6 +6,7 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <spotlane/errors.h>
+#include <spotlane/multicast.h>
 #include <stdio.h>
 
 static bool valid(const char *s)
@@ -132,6 +133,29 @@ static void test_errors_have_the_contract_numbers(void)
 	CU_ASSERT_STRING_EQUAL(spl_error_name(13), "unknown");
 }
 
+static void test_ids_of_topics(void)
+{
+	struct spl_topic t, other;
+	char name[256];
+
+	memset(name, 'n', sizeof(name));
+	CU_ASSERT_EQUAL(spl_topic_set(&t, name, 255, name, 255), 0);
+	CU_ASSERT_EQUAL(spl_topic_set(&t, name, 256, name, 1), -EINVAL);
+	CU_ASSERT_EQUAL(spl_topic_set(&t, name, 1, name, 256), -EINVAL);
+	CU_ASSERT_EQUAL(spl_topic_set(&t, "", 0, name, 1), -EINVAL);
+	CU_ASSERT_EQUAL(spl_topic_set(&t, name, 1, "", 0), -EINVAL);
+	CU_ASSERT_EQUAL(spl_topic_set(&t, "\xff", 1, name, 1), -EINVAL);
+	CU_ASSERT_EQUAL(spl_topic_set(&t, name, 1, "\xc0\x80", 2), -EINVAL);
+	CU_ASSERT_EQUAL(spl_topic_set(&t, "a\0b", 3, "\0", 1), 0); /* any byte, NUL included */
+	CU_ASSERT_EQUAL(t.channel.len, 3);
+	CU_ASSERT_EQUAL(spl_topic_set(&t, "\x01ZLF1", 5, "\x01ZLF1", 5), 0); /* none is reserved */
+	CU_ASSERT_EQUAL(spl_topic_set(NULL, "a", 1, "b", 1), -EINVAL);
+	/* Where one name ends and the other begins is part of the key. */
+	CU_ASSERT_EQUAL(spl_topic_set(&t, "ab", 2, "c", 1), 0);
+	CU_ASSERT_EQUAL(spl_topic_set(&other, "a", 1, "bc", 2), 0);
+	CU_ASSERT(!spl_key_equal(&t.key, &other.key));
+}
+
 static const struct t_case cases[] = {
 	T(test_ids_are_utf8_of_1_to_255_bytes, "S-ID-3"),
 	T(test_ids_compare_byte_for_byte, "S-ID-1"),
@@ -139,6 +163,7 @@ static const struct t_case cases[] = {
 	T(test_ids_reserved_form),
 	T(test_ids_uuid4_is_well_formed),
 	T(test_ids_lanes_are_even),
+	T(test_ids_of_topics, "S-NAME-5", "S-TOPIC-4", "S-TOPIC-1"),
 	T(test_errors_have_the_contract_numbers, "S-ERR-1"),
 };
 static const struct t_suite suites[] = {T_SUITE("ids", NULL, NULL, cases)};

@@ -257,6 +257,17 @@ static void test_wire_messages(void)
 	wire_msg_put(p, &send);
 	memcpy(p + WIRE_MSG_BYTES, "hi", 2);
 	check("msg-send", p, WIRE_MSG_BYTES + 2);
+	send.kind = SPL_MSG_PUBLISH;
+	send.target = spl_topic_key("world", 5, "news", 4);
+	wire_msg_put(p, &send);
+	check("msg-publish", p, WIRE_MSG_BYTES + 2);
+	CU_ASSERT_EQUAL(wire_msg_get(&m, p, WIRE_MSG_BYTES + 2), 0);
+	CU_ASSERT(m.kind == SPL_MSG_PUBLISH && spl_key_equal(&m.target, &send.target));
+	p[47] = 1; /* a correlation */
+	CU_ASSERT_EQUAL(wire_msg_get(&m, p, WIRE_MSG_BYTES + 2), -EBADMSG);
+	p[47] = 0;
+	memset(p + 32, 0, 8); /* no packet */
+	CU_ASSERT_EQUAL(wire_msg_get(&m, p, WIRE_MSG_BYTES + 2), -EBADMSG);
 	/* set in the other order: keys travel in order */
 	meta = wire_meta_set(p + WIRE_MSG_BYTES, 0, 200, text("who"), text("ana"));
 	meta = wire_meta_set(p + WIRE_MSG_BYTES, (uint32_t)meta, 200, text("lang"), text("ko"));

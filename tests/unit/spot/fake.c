@@ -11,28 +11,11 @@
 struct buffer {
 	struct fake *f;
 	struct spl_target target;
+	struct fake_lane *owner; /* of the payload, when it is a cast's */
+	uint32_t token;
 	uint32_t charge;
 	char bytes[];
 };
-
-static char log_text[8192];
-
-void fake_log(const char *word)
-{
-	size_t n = strlen(log_text);
-
-	snprintf(log_text + n, sizeof(log_text) - n, "%s%s", n ? " " : "", word);
-}
-
-const char *fake_logged(void)
-{
-	return log_text;
-}
-
-void fake_log_clear(void)
-{
-	log_text[0] = '\0';
-}
 
 static void note(struct fake_out *to, const struct spot_out *o)
 {
@@ -84,13 +67,23 @@ static int host_send(void *host, const struct spot_out *o)
 	return 0;
 }
 
+/* The end of a buffer; a cast's goes back to its lane through that lane's ring. */
 static void take_back(struct fake *f, void *buf, uint32_t charge)
 {
+	struct buffer *b = buf;
+
 	f->charged -= charge;
-	if (buf) {
-		free(buf);
-		f->buffers--;
+	if (!b)
+		return;
+	if (b->owner) {
+		struct fake_lane *to = b->owner;
+
+		CU_ASSERT_FATAL(to->ring_count < FAKE_LIST);
+		to->ring[(to->ring_head + to->ring_count++) % FAKE_LIST] =
+			(struct fake_out){.kind = FAKE_CAST_RETURN, .cast.token = b->token};
 	}
+	free(b);
+	f->buffers--;
 }
 
 static void host_release(void *host, const struct spot_done *done, unsigned n)
@@ -100,6 +93,31 @@ static void host_release(void *host, const struct spot_done *done, unsigned n)
 		CU_ASSERT(done[i].buf || done[i].charge);
 		take_back(((struct fake_lane *)host)->f, done[i].buf, done[i].charge);
 	}
+}
+
+/* A publish for another lane: payload and metadata are not copied, and the buffer gives it back to
+ * the lane that has them. */
+static int host_cast(void *host, uint32_t to, const struct spot_cast *c)
+{
+	struct fake_lane *fl = host;
+	struct fake *f = fl->f;
+	struct fake_lane *other = &f->lane[to];
+	struct fake_out *m = &other->ring[(other->ring_head + other->ring_count) % FAKE_LIST];
+
+	CU_ASSERT_FATAL(to < f->lanes && to != fl->index);
+	if (other->ring_count == other->ring_max)
+		return -EAGAIN;
+	*m = (struct fake_out){.kind = SPOT_KIND_CAST,
+			       .content = c->content,
+			       .packet = c->packet,
+			       .source = c->source,
+			       .key = *c->topic,
+			       .bytes = c->payload_bytes,
+			       .flow = fl->index,
+			       .cast = *c};
+	other->ring_count++;
+	f->casts++;
+	return 0;
 }
 
 static void host_ended(void *host, struct spot_rec *const *recs, unsigned n)
@@ -157,6 +175,7 @@ void fake_init(struct fake *f, unsigned lanes)
 	f->lease = UINT64_MAX;
 	f->permits = UINT32_MAX;
 	f->out = calloc(FAKE_LIST, sizeof(*f->out));
+	f->topic_lanes = calloc((size_t)SPOT_TOPIC_ROWS * lanes, sizeof(*f->topic_lanes));
 	f->answer = calloc(FAKE_LIST, sizeof(*f->answer));
 	f->conf = (struct spot_conf){
 		.lanes = lanes,
@@ -166,6 +185,9 @@ void fake_init(struct fake *f, unsigned lanes)
 		.commands = 256,
 		.timers = 256,
 		.timers_per_spot = 16,
+		.subscriptions = 256,
+		.channels = 2,
+		.channel = {spl_channel_key("world", 5), spl_channel_key("other", 5)},
 		.heap_bytes = 1 << 20,
 		.object_bytes = 1 << 20,
 		.queue_count = 64,
@@ -184,8 +206,15 @@ void fake_init(struct fake *f, unsigned lanes)
 
 void fake_start(struct fake *f)
 {
-	struct spot_env env = {NULL,	     host_send,	  host_ended,	    host_release,
-			       host_missing, host_answer, host_close_wanted};
+	struct spot_env env = {
+		.send = host_send,
+		.cast = host_cast,
+		.ended = host_ended,
+		.release = host_release,
+		.missing = host_missing,
+		.answer = host_answer,
+		.close_wanted = host_close_wanted,
+	};
 
 	for (unsigned i = 0; i < f->lanes; i++) {
 		struct fake_lane *fl = &f->lane[i];
@@ -197,6 +226,7 @@ void fake_start(struct fake *f)
 		fl->ring_max = FAKE_LIST;
 		c.lane = i;
 		c.fake_clock = &f->now;
+		c.topic_lanes = f->topic_lanes;
 		c.counters = fl->counters;
 		c.fails = fl->fails;
 		env.host = fl;
@@ -253,6 +283,9 @@ void fake_stop(struct fake *f)
 	}
 	free(f->out);
 	free(f->answer);
+	for (unsigned i = 0; i < SPOT_TOPIC_ROWS * f->lanes; i++)
+		CU_ASSERT_EQUAL(f->topic_lanes[i], 0);
+	free(f->topic_lanes);
 }
 
 struct spl_key fake_key(const char *id)
@@ -273,6 +306,7 @@ static struct buffer *buffer(struct fake *f, const char *id, const void *bytes, 
 	struct buffer *b = malloc(sizeof(*b) + n + 1);
 
 	b->f = f;
+	b->owner = NULL;
 	b->target.key = fake_key(id);
 	if (spl_name_set(&b->target.id, id, strlen(id)) != 0)
 		b->target.id.len = 0;
@@ -333,13 +367,12 @@ void fake_close(struct fake *f, const char *id, uint64_t generation, enum spl_cl
 		   f->now);
 }
 
-struct spot_rec *fake_record(struct fake *f, const char *id, bool request, const char *packet,
-			     const void *payload, uint32_t bytes)
+static struct spot_rec *record(struct fake *f, struct fake_lane *lane, struct buffer *b,
+			       bool request, const char *packet, uint32_t bytes)
 {
-	struct buffer *b = buffer(f, id, payload, bytes, bytes + 100);
 	struct spot_rec *r;
 
-	CU_ASSERT_EQUAL_FATAL(spot_recs_take(fake_lane_of(f, id)->l, &r, 1), 1);
+	CU_ASSERT_EQUAL_FATAL(spot_recs_take(lane->l, &r, 1), 1);
 	r->msg.payload = b->bytes;
 	r->msg.payload_bytes = bytes;
 	r->buf = b;
@@ -356,6 +389,22 @@ struct spot_rec *fake_record(struct fake *f, const char *id, bool request, const
 	r->msg.source = 5;
 	r->key = &b->target.key;
 	return r;
+}
+
+struct spot_rec *fake_record(struct fake *f, const char *id, bool request, const char *packet,
+			     const void *payload, uint32_t bytes)
+{
+	return record(f, fake_lane_of(f, id), buffer(f, id, payload, bytes, bytes + 100), request,
+		      packet, bytes);
+}
+
+struct spot_rec *fake_record_on(struct fake *f, struct fake_lane *lane, const struct spl_key *key,
+				const char *packet, const void *payload, uint32_t bytes)
+{
+	struct buffer *b = buffer(f, "", payload, bytes, bytes + 100);
+
+	b->target.key = *key;
+	return record(f, lane, b, false, packet, bytes);
 }
 
 void fake_admit(struct fake *f, const char *id, struct spot_rec *r)
@@ -403,12 +452,20 @@ static bool take_ring(struct fake_lane *fl)
 {
 	struct fake *f = fl->f;
 	struct fake_out *m = &fl->ring[fl->ring_head];
-	struct buffer *b = malloc(sizeof(*b) + m->bytes + 1);
+	struct buffer *b;
 	struct spot_rec *r;
 
+	if (m->kind == FAKE_CAST_RETURN) {
+		spot_cast_returned(fl->l, m->cast.token);
+		fl->ring_head = (fl->ring_head + 1) % FAKE_LIST;
+		fl->ring_count--;
+		return true;
+	}
+	b = malloc(sizeof(*b) + m->bytes + 1);
 	memset(b, 0, sizeof(*b));
 	b->target.key = m->key;
-	memcpy(b->bytes, m->whole, m->bytes);
+	if (m->whole)
+		memcpy(b->bytes, m->whole, m->bytes);
 	f->buffers++;
 	if (m->kind == SPL_MSG_REPLY) {
 		struct spot_reply reply = {
@@ -439,6 +496,13 @@ static bool take_ring(struct fake_lane *fl)
 		r->msg.correlation = m->correlation;
 		r->msg.source = m->source;
 		r->key = &b->target.key;
+		if (m->kind == SPOT_KIND_CAST) {
+			b->owner = &f->lane[m->flow];
+			b->token = m->cast.token;
+			r->msg.payload = m->cast.payload;
+			r->msg.metadata = m->cast.metadata;
+			r->msg.metadata_bytes = m->cast.metadata_bytes;
+		}
 		spot_admit(fl->l, &r, 1, f->now);
 	}
 	free(m->whole);
@@ -483,67 +547,4 @@ void fake_advance(struct fake *f, uint64_t ns)
 		for (unsigned i = 0; i < f->lanes && ns > 0; i++)
 			spot_tick(f->lane[i].l, f->now, 64);
 	}
-}
-
-const struct fake_out *fake_reply(struct fake *f, uint64_t correlation)
-{
-	const struct fake_out *found = NULL;
-
-	for (unsigned i = 0; i < f->outs; i++) {
-		if (f->out[i].kind != SPL_MSG_REPLY || f->out[i].correlation != correlation)
-			continue;
-		CU_ASSERT_PTR_NULL(found);
-		found = &f->out[i];
-	}
-	return found;
-}
-
-bool fake_replied(struct fake *f, uint64_t correlation, uint8_t error, const char *payload)
-{
-	const struct fake_out *r = fake_reply(f, correlation);
-
-	return r && r->error == error &&
-	       (!payload ||
-		(r->bytes == strlen(payload) && memcmp(r->payload, payload, r->bytes) == 0));
-}
-
-const struct spot_answer *fake_answer(struct fake *f, uint8_t verb)
-{
-	for (unsigned i = f->answers; i > 0; i--)
-		if (f->answer[i - 1].verb == verb)
-			return &f->answer[i - 1];
-	return NULL;
-}
-
-uint64_t fake_failed(const struct fake *f, enum spl_message_fail why)
-{
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < f->lanes; i++)
-		n += f->lane[i].fails[why];
-	return n;
-}
-
-uint64_t fake_counter(const struct fake *f, enum spl_lane_counter c)
-{
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < f->lanes; i++)
-		n += f->lane[i].counters[c];
-	return n;
-}
-
-const struct spot_stage *fake_stage(const struct spl_stage *desc)
-{
-	static struct spot_stage made[32];
-	static struct spot_handler slots[32][64];
-	static uint16_t n;
-	uint32_t which;
-
-	for (uint16_t i = 0; i < n; i++)
-		if (made[i].desc == desc)
-			return &made[i];
-	CU_ASSERT_FATAL(n < 32 && spot_stage_slots(desc) <= 64);
-	CU_ASSERT_EQUAL_FATAL(spot_stage_build(&made[n], desc, slots[n], n, &which), 0);
-	return &made[n++];
 }

@@ -11,10 +11,12 @@
 
 #include <CUnit/CUnit.h>
 
-#define FAKE_LANES 3
-#define FAKE_HZ	   1000000000u /* a cycle is a nanosecond */
-#define FAKE_MS	   1000000u
-#define FAKE_LIST  65536
+#define FAKE_LANES	 3
+#define FAKE_HZ		 1000000000u /* a cycle is a nanosecond */
+#define FAKE_MS		 1000000u
+#define FAKE_LIST	 65536
+
+#define FAKE_CAST_RETURN 221u /* kind of what gives a cast back to its lane */
 
 /* A reply, or a message for another lane, that left. */
 struct fake_out {
@@ -25,6 +27,7 @@ struct fake_out {
 	uint32_t bytes;
 	char payload[64]; /* the first bytes */
 	void *whole;	  /* for another lane: all of them */
+	struct spot_cast cast;
 };
 
 struct fake_lane {
@@ -51,7 +54,8 @@ struct fake {
 	int send_error;	   /* what send() answers, 0 = it sends */
 	int missing_error; /* what missing() answers */
 	int close_error;
-	unsigned missing, close_wanted;
+	unsigned missing, close_wanted, casts;
+	_Atomic uint32_t *topic_lanes;
 	struct spl_key missing_key;
 	uint64_t missing_correlation;
 	uint8_t missing_origin;
@@ -95,6 +99,9 @@ void fake_send(struct fake *f, const char *id, const char *packet, const char *p
  * and admits it with fake_admit(). */
 struct spot_rec *fake_record(struct fake *f, const char *id, bool request, const char *packet,
 			     const void *payload, uint32_t bytes);
+/* The same for a lane and a key, as of a publish. */
+struct spot_rec *fake_record_on(struct fake *f, struct fake_lane *lane, const struct spl_key *key,
+				const char *packet, const void *payload, uint32_t bytes);
 void fake_admit(struct fake *f, const char *id, struct spot_rec *r);
 
 /* Control's word about a request for a Spot that is not there, on whatever lane it waits. */

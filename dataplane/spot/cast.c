@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: see cast.h. */
+#include "dataplane/spot/cast.h"
+
+#include "dataplane/spot/queue.h"
+
+#include <stdatomic.h>
+
+static _Atomic uint32_t *row_of(const struct spot_lane *l, const struct spl_key *key)
+{
+	uint32_t row = ((uint32_t)key->b[0] << 8 | key->b[1]) % SPOT_TOPIC_ROWS;
+
+	return l->conf.topic_lanes + (size_t)row * l->conf.lanes;
+}
+
+/* Before a Spot is made known, so that who knows of it finds it counted: release, to the acquire of
+ * other_lanes(). */
+void spot_topic_lanes_add(struct spot_lane *l, const struct spl_key *key, uint32_t n)
+{
+	if (l->conf.lanes > 1)
+		atomic_fetch_add_explicit(&row_of(l, key)[l->conf.lane], n, memory_order_release);
+}
+
+void spot_subs_end(struct spot_lane *l, struct spot *s)
+{
+	struct spot_cold *cold = spot_cold_of(s);
+
+	while (cold->subs) {
+		const struct spot_sub *o = &l->topics.subs[cold->subs];
+		uint32_t i = cold->subs;
+
+		cold->subs = o->of_spot;
+		spot_topic_lanes_add(l, &l->topics.topics[o->topic].key, (uint32_t)-1);
+		spot_sub_del(&l->topics, i);
+	}
+}
+
+void spot_cast_put(struct spot_lane *l, struct spot_rec *cast)
+{
+	if (--cast->refs == 0)
+		spot_rec_end(l, cast);
+}
+
+void spot_cast_returned(struct spot_lane *l, uint32_t token)
+{
+	spot_cast_put(l, &l->recs[token]);
+	spot_done_flush(l);
+}
+
+/* To every other lane that may have subscribers. A ring that is full is a target that is passed
+ * over (S-MCAST-8). */
+static void other_lanes(struct spot_lane *l, struct spot_rec *r, const struct spl_key *key)
+{
+	const struct spot_cast c = {
+		.topic = key,
+		.packet = r->packet,
+		.source = r->msg.source,
+		.token = spot_rec_index(l, r),
+		.content = r->msg.content,
+		.payload = r->msg.payload,
+		.payload_bytes = r->msg.payload_bytes,
+		.metadata = r->msg.metadata,
+		.metadata_bytes = r->msg.metadata_bytes,
+	};
+	_Atomic uint32_t *row = row_of(l, key);
+
+	for (uint32_t lane = 0; lane < l->conf.lanes; lane++)
+		if (lane != l->conf.lane &&
+		    atomic_load_explicit(&row[lane], memory_order_acquire) > 0 &&
+		    l->env.cast(l->env.host, lane, &c) == 0)
+			r->refs++;
+}
+
+static void to_line(struct spot_lane *l, struct spot_rec *r, uint32_t topic)
+{
+	struct spot_topics *t = &l->topics;
+	uint32_t i = spot_rec_index(l, r);
+
+	r->topic = topic;
+	r->stamp = t->stamp;
+	r->refs++;
+	r->next = 0;
+	if (t->cast_head)
+		l->recs[t->cast_tail].next = i;
+	else
+		t->cast_head = i;
+	t->cast_tail = i;
+	t->cast_count++;
+}
+
+enum spl_message_fail spot_cast_in(struct spot_lane *l, struct spot_rec *r,
+				   const struct spl_key *key)
+{
+	bool here = r->kind == SPOT_KIND_CAST;
+	uint32_t topic;
+
+	if (l->sealed && !here) /* what has started goes on (S-MCAST-7) */
+		return SPL_FAIL_SHUTDOWN;
+	if (!here && spl_key_lane(key, l->conf.lanes) != l->conf.lane)
+		return SPL_FAIL_NO_SPOT; /* not the topic's lane: its order would be lost */
+	if (r->msg.content >= SPL_CONTENT_COUNT)
+		return SPL_FAIL_CONTENT_TYPE;
+	topic = spot_topic_find(&l->topics, key);
+	if (topic && l->topics.cast_count == CASTS_MAX)
+		return SPL_FAIL_QUEUE_FULL; /* before it starts: nobody gets it (S-MCAST-6) */
+	if (l->pool_low && r->buf && spot_rec_move(l, r)) /* once, for all who will read it */
+		spot_count(l, SPL_C_LINK_COPIED_OUT, 1);
+	r->kind = REC_CAST;
+	r->refs = 1;
+	r->flags = 0;
+	r->msg.is_request = false; /* what every subscriber gets */
+	r->msg.correlation = 0;
+	r->msg.deadline_ns = 0;
+	if (!here && l->conf.lanes > 1)
+		other_lanes(l, r, key);
+	if (topic)
+		to_line(l, r, topic);
+	spot_cast_put(l, r);
+	return SPL_FAIL_COUNT;
+}
+
+/* A record for one subscriber: its first line only, the message is the publish's own. A Spot that
+ * is full, not Ready or closing is passed over at once, as is everybody when records are short
+ * (S-MCAST-8). True when it is in the queue. */
+static inline bool deliver(struct spot_lane *l, struct spot_rec *cast, uint32_t sub, uint32_t cost)
+{
+	struct spot *s = spot_at(l, l->topics.subs[sub].spot);
+	const struct spot_kind *kind = &l->kinds[s->stage];
+	struct spot_rec *r;
+
+	if (s->gate.state != SPOT_S_READY || s->app.count >= kind->queue_count ||
+	    s->app.bytes + (uint64_t)cost > kind->queue_bytes)
+		return false;
+	r = spot_rec_get(l, false);
+	if (!r)
+		return false;
+	s->app.count++;
+	s->app.bytes += cost;
+	r->cost = cost;
+	r->buf = NULL;
+	r->packet = sub;
+	r->charge = 0;
+	r->kind = SPL_MSG_PUBLISH;
+	r->origin = SPOT_FROM_CAST;
+	r->flags = 0;
+	r->cast = cast;
+	spot_app_append(l, s, r);
+	cast->refs++;
+	return true;
+}
+
+/* The first publish of the line, to at most `max` subscriptions more; how many it looked at. */
+static unsigned cast_some(struct spot_lane *l, struct spot_rec *cast, unsigned max)
+{
+	uint64_t cost =
+		(uint64_t)cast->msg.payload_bytes + cast->msg.metadata_bytes + SPOT_RECORD_COST;
+	struct spot_topics *t = &l->topics;
+	unsigned looked = 0, delivered = 0;
+
+	for (; t->cast_at && looked < max; looked++) {
+		uint32_t at = t->cast_at;
+		const struct spot_sub *o = &t->subs[at];
+
+		t->cast_at = o->next;
+		if (o->next)
+			__builtin_prefetch(spot_at(l, t->subs[o->next].spot), 1);
+		if (o->packet != cast->packet || o->stamp > cast->stamp)
+			continue;
+		cast->msg.packet = o->packet_name;
+		delivered += deliver(l, cast, at, (uint32_t)cost);
+	}
+	spot_count(l, SPL_C_MESSAGES_ACCEPTED, delivered);
+	spot_count(l, SPL_C_MESSAGES_QUEUED, delivered);
+	return looked;
+}
+
+/* Nothing of this node may start any more: every subscriber is passed over. */
+static void casts_drop(struct spot_lane *l)
+{
+	struct spot_topics *t = &l->topics;
+
+	while (t->cast_head) {
+		struct spot_rec *cast = &l->recs[t->cast_head];
+
+		t->cast_head = cast->next;
+		spot_cast_put(l, cast);
+	}
+	t->cast_at = 0;
+	t->cast_begun = false;
+	t->cast_count = 0;
+}
+
+void spot_casts_run(struct spot_lane *l)
+{
+	struct spot_topics *t = &l->topics;
+	unsigned left = l->now >= l->lease ? 0 : CAST_PASS;
+
+	if (left == 0)
+		casts_drop(l);
+
+	while (t->cast_head && left > 0) {
+		struct spot_rec *cast = &l->recs[t->cast_head];
+
+		if (!t->cast_begun)
+			t->cast_at = t->topics[cast->topic].head;
+		t->cast_begun = true;
+		left -= cast_some(l, cast, left);
+		if (t->cast_at)
+			break;
+		t->cast_begun = false;
+		t->cast_head = cast->next;
+		t->cast_count--;
+		spot_cast_put(l, cast);
+		left -= left > 0;
+	}
+	spot_done_flush(l);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Logical Multicast of a Spot: part of the stage interface, <spotlane/stage.h> includes it
+ * (S-MCAST).
+ *
+ * A publish names a channel, a topic and a packet; every Ready Spot that has subscribed to exactly
+ * these gets the message as a turn of its own. Who is subscribed when the publish starts gets it; a
+ * Spot whose queue is full is passed over; nobody is told how many there were. Topics match by
+ * equality of all bytes (S-TOPIC-1). Messages of one origin under one topic keep their order.
+ *
+ * The rules of a callback are those of stage.h: every function is called by a callback, on its
+ * lane, with its own turn, and allocates nothing.
+ */
+#ifndef SPOTLANE_MULTICAST_H
+#define SPOTLANE_MULTICAST_H
+
+#include <spotlane/ids.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct spl_turn;
+struct spl_message;
+
+/* A topic of a channel: make it once, keep it, use it for any number of messages. */
+struct spl_topic {
+	struct spl_key key;   /* of both names */
+	uint64_t channel_key; /* of the channel */
+	struct spl_name channel, name;
+};
+
+/* Fills `topic`; -EINVAL when a name is not 1..255 bytes UTF-8. Any thread. (S-NAME-5) */
+int spl_topic_set(struct spl_topic *topic, const void *channel, size_t channel_len,
+		  const void *name, size_t name_len);
+
+/* Handler of a subscription. `msg` is what every subscriber gets, the very same bytes; it is no
+ * request and has no correlation. */
+typedef int (*spl_topic_fn)(struct spl_turn *turn, void *state, const struct spl_message *msg,
+			    const struct spl_topic *topic);
+
+/* Subscribes this Spot, in on_configure only, for as long as it lives. `topic` must stay, in
+ * `state` or for ever, and `packet` too (1..255 bytes UTF-8, ends with NUL). On any error the
+ * creation fails, whatever on_configure returns (S-TOPIC-2,3, S-KIND-3, S-ROLE-5). -EINVAL: bad
+ * argument; -EPERM: not in on_configure, or an Instance Spot; -EEXIST: this Spot has that
+ * subscription; -ENOENT: this node does not take part in the channel; -ENOBUFS: the Spot or the
+ * lane (limits.subscriptions_per_lane) has its limit.
+ */
+int spl_subscribe(struct spl_turn *turn, const struct spl_topic *topic, const char *packet,
+		  spl_topic_fn fn);
+
+/* Publishes one-way; a Spot that has subscribed itself gets it too, in a later turn (S-MCAST-5). 0
+ * when the publish has started: nothing takes it back then (S-MCAST-7). `packet_key` as in
+ * spl_send(). The payload is copied once, whatever the number of subscribers. On an error nobody
+ * gets it (S-MCAST-6). -EINVAL: bad argument; -EMSGSIZE; -ENOENT: this node does not take part in
+ * the channel (NotFound); -EAGAIN: 256 publishes of this lane are on their way already; -ENOBUFS:
+ * no memory, or the ring to the topic's lane is full; -ESHUTDOWN: the node takes nothing new.
+ */
+int spl_publish(struct spl_turn *turn, const struct spl_topic *topic, uint64_t packet_key,
+		uint16_t content, const void *payload, uint32_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

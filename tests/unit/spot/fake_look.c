@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a test looks at: see fake.h. */
+#include "tests/unit/spot/fake.h"
+
+#include <stdio.h>
+
+static char log_text[8192];
+
+void fake_log(const char *word)
+{
+	size_t n = strlen(log_text);
+
+	snprintf(log_text + n, sizeof(log_text) - n, "%s%s", n ? " " : "", word);
+}
+
+const char *fake_logged(void)
+{
+	return log_text;
+}
+
+void fake_log_clear(void)
+{
+	log_text[0] = '\0';
+}
+
+const struct fake_out *fake_reply(struct fake *f, uint64_t correlation)
+{
+	const struct fake_out *found = NULL;
+
+	for (unsigned i = 0; i < f->outs; i++) {
+		if (f->out[i].kind != SPL_MSG_REPLY || f->out[i].correlation != correlation)
+			continue;
+		CU_ASSERT_PTR_NULL(found);
+		found = &f->out[i];
+	}
+	return found;
+}
+
+bool fake_replied(struct fake *f, uint64_t correlation, uint8_t error, const char *payload)
+{
+	const struct fake_out *r = fake_reply(f, correlation);
+
+	return r && r->error == error &&
+	       (!payload ||
+		(r->bytes == strlen(payload) && memcmp(r->payload, payload, r->bytes) == 0));
+}
+
+const struct spot_answer *fake_answer(struct fake *f, uint8_t verb)
+{
+	for (unsigned i = f->answers; i > 0; i--)
+		if (f->answer[i - 1].verb == verb)
+			return &f->answer[i - 1];
+	return NULL;
+}
+
+uint64_t fake_failed(const struct fake *f, enum spl_message_fail why)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < f->lanes; i++)
+		n += f->lane[i].fails[why];
+	return n;
+}
+
+uint64_t fake_counter(const struct fake *f, enum spl_lane_counter c)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < f->lanes; i++)
+		n += f->lane[i].counters[c];
+	return n;
+}
+
+const struct spot_stage *fake_stage(const struct spl_stage *desc)
+{
+	static struct spot_stage made[32];
+	static struct spot_handler slots[32][64];
+	static uint16_t n;
+	uint32_t which;
+
+	for (uint16_t i = 0; i < n; i++)
+		if (made[i].desc == desc)
+			return &made[i];
+	CU_ASSERT_FATAL(n < 32 && spot_stage_slots(desc) <= 64);
+	CU_ASSERT_EQUAL_FATAL(spot_stage_build(&made[n], desc, slots[n], n, &which), 0);
+	return &made[n++];
+}
