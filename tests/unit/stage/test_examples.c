@@ -7,7 +7,7 @@
 #define f test_rig
 
 static struct stage_set *set;
-static const struct spot_stage *room, *counter;
+static const struct spot_stage *room, *counter, *zone;
 
 static int setup(void)
 {
@@ -17,13 +17,15 @@ static int setup(void)
 
 	set = stage_set_new();
 	if (!set || stage_set_load(set, "room", "", dirs, 1, &at, why) ||
-	    stage_set_load(set, "counter", "", dirs, 1, &at, why)) {
+	    stage_set_load(set, "counter", "", dirs, 1, &at, why) ||
+	    stage_set_load(set, "zone", "", dirs, 1, &at, why)) {
 		printf("%s\n", why);
 		return -1;
 	}
 	room = stage_set_find(set, SPL_KIND_USER, ROOM_TYPE, strlen(ROOM_TYPE));
 	counter = stage_set_find(set, SPL_KIND_USER, "counter", 7);
-	return room && counter ? 0 : -1;
+	zone = stage_set_find(set, SPL_KIND_USER, "zone", 4);
+	return room && counter && zone ? 0 : -1;
 }
 
 static int teardown(void)
@@ -73,6 +75,101 @@ static void test_counter(void)
 	CU_ASSERT(!create("e", counter, "seven"));
 	CU_ASSERT_EQUAL(fake_answer(&f, SPOT_PREPARE)->verdict, SPOT_REJECTED);
 	CU_ASSERT_STRING_EQUAL(f.answer_reply, "a counter starts with a decimal number");
+	test_stop();
+}
+
+struct look {
+	unsigned ticks, walkers, side[4]; /* east, west, north, south */
+};
+
+static struct look look(const char *id)
+{
+	struct look l = {0};
+	const struct fake_out *out;
+	uint64_t r = fake_request(&f, id, "look", "");
+	char text[80];
+
+	fake_run(&f);
+	out = fake_reply(&f, r);
+	CU_ASSERT_FATAL(out && out->error == SPL_OK);
+	snprintf(text, sizeof(text), "%.*s",
+		 (int)(out->bytes < sizeof(out->payload) ? out->bytes : sizeof(out->payload)),
+		 out->payload);
+	CU_ASSERT_EQUAL(sscanf(text, "ticks %u walkers %u east %u west %u north %u south %u",
+			       &l.ticks, &l.walkers, &l.side[0], &l.side[1], &l.side[2],
+			       &l.side[3]),
+			6);
+	f.outs = 0;
+	return l;
+}
+
+static void live(unsigned ms)
+{
+	while (ms-- > 0) {
+		fake_advance(&f, FAKE_MS);
+		fake_run(&f);
+	}
+}
+
+/* A zone beats 30 times a second, walkers cross its border, and its neighbours know how crowded it
+ * is, by multicast alone. */
+static void test_zone(void)
+{
+	uint64_t r;
+
+	test_begin(1);
+	f.conf.object_bytes = 8 << 20;
+	fake_start(&f);
+	CU_ASSERT(create("zone-0-0", zone, NULL));
+	CU_ASSERT(create("zone-1-0", zone, NULL));
+	CU_ASSERT(create("zone-0--1", zone, NULL)); /* north of the first */
+	live(1000);
+	CU_ASSERT(look("zone-0-0").ticks == 29 || look("zone-0-0").ticks == 30);
+	r = fake_request(&f, "zone-0-0", "enter", "7 900 500 10 0");
+	fake_run(&f);
+	CU_ASSERT(fake_replied(&f, r, SPL_OK, "in"));
+	live(100);
+	CU_ASSERT_EQUAL(look("zone-0-0").walkers, 1);
+	CU_ASSERT_EQUAL(look("zone-1-0").side[1], 1);  /* in its west */
+	CU_ASSERT_EQUAL(look("zone-0--1").side[3], 1); /* in its south */
+	CU_ASSERT_EQUAL(look("zone-1-0").walkers, 0);
+	live(400); /* ten ticks to the border */
+	CU_ASSERT_EQUAL(look("zone-0-0").walkers, 0);
+	CU_ASSERT_EQUAL(look("zone-1-0").walkers, 1);
+	CU_ASSERT_EQUAL(look("zone-0-0").side[0], 1);
+	CU_ASSERT_EQUAL(look("zone-1-0").side[1], 0);
+	/* At the end of the world it turns back. */
+	r = fake_request(&f, "zone-0--1", "enter", "8 500 10 0 -9");
+	live(300);
+	CU_ASSERT(fake_replied(&f, r, SPL_OK, "in") || f.outs == 0);
+	CU_ASSERT_EQUAL(look("zone-0--1").walkers, 1);
+	test_stop();
+}
+
+static void test_zone_refuses(void)
+{
+	static const char *const bad[] = {
+		"", "x", "1 2 3 4", "0 1 1 1 1", "1 1000 1 1 1", "1 1 -1 1 1", "1 1 1 1000 1"};
+	uint64_t r;
+
+	test_start(1);
+	CU_ASSERT(!create("zone", zone, NULL));
+	CU_ASSERT(!create("zone-1-x", zone, NULL));
+	CU_ASSERT(!create("zone-1-2-3", zone, NULL));
+	CU_ASSERT(create("zone-5-5", zone, NULL));
+	for (size_t i = 0; i < T_COUNT(bad); i++) {
+		r = fake_request(&f, "zone-5-5", "enter", bad[i]);
+		fake_run(&f);
+		CU_ASSERT(fake_replied(&f, r, SPL_E_PROTOCOL_ERROR, NULL));
+	}
+	for (int i = 1; i <= 65; i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "%d 5 5 0 0", i);
+		r = fake_request(&f, "zone-5-5", "enter", text);
+		fake_run(&f);
+		CU_ASSERT(fake_replied(&f, r, i <= 64 ? SPL_OK : SPL_E_CAPACITY_EXCEEDED, NULL));
+	}
 	test_stop();
 }
 
@@ -199,6 +296,8 @@ static void test_plants(void)
 }
 
 static const struct t_case cases[] = {
+	T(test_zone, "S-STAGE-3", "S-STAGE-7", "S-TIMER-10", "S-MCAST-13"),
+	T(test_zone_refuses),
 	T(test_counter),
 	T(test_roll),
 	T(test_plants),
