@@ -13,7 +13,7 @@ struct payload {
 	uint64_t seq;
 };
 
-enum what { SEND, REQUEST, ASK, CREATE, FIND, CLOSE };
+enum what { SEND, REQUEST, ASK, PUBLISH, CREATE, FIND, CLOSE };
 
 struct sim_call {
 	struct sim_client *c;
@@ -95,6 +95,23 @@ static void message(struct world *w, struct sim_client *c, unsigned spot, enum w
 	}
 }
 
+static void publish(struct world *w, struct sim_client *c, unsigned spot)
+{
+	struct sim_call *k = begin(c, PUBLISH, spot);
+	struct sim_news news = {SIM_SPOTS + c->index, spot, 0, ++c->published};
+	struct spl_topic topic;
+	struct spl_client_message m = {.topic = &topic,
+				       .packet = spl_packet_key("news", 4),
+				       .payload = &news,
+				       .payload_bytes = sizeof(news)};
+
+	if (spl_topic_set(&topic, SIM_CHANNEL, strlen(SIM_CHANNEL), w->spot[spot].id,
+			  strlen(w->spot[spot].id)))
+		abort();
+	w->counts.publishes++;
+	started(c, k, spl_client_publish(c->c, &m, ended, k, NULL));
+}
+
 static void create(struct world *w, struct sim_client *c, unsigned spot)
 {
 	static const char *const how[] = {"", "", "", "", "refuse", "fail"};
@@ -147,6 +164,8 @@ static void work(struct world *w, struct sim_client *c)
 		close_one(w, c, spot);
 	else if (sim_chance(w, 300))
 		find(w, c, spot);
+	else if (sim_chance(w, 1000))
+		publish(w, c, spot);
 	else if (sim_chance(w, 6000))
 		for (unsigned n = t_rand_below(&w->rand, 8) + 1; n > 0; n--)
 			message(w, c, spot,
@@ -158,6 +177,7 @@ static void work(struct world *w, struct sim_client *c)
 void sim_clients_open(struct world *w)
 {
 	struct net net = {&sim_net_ops, NULL};
+	static const char *const channels[] = {SIM_CHANNEL};
 	struct spl_client_config conf;
 
 	for (unsigned i = 0; i < w->plan.spots; i++) {
@@ -173,6 +193,8 @@ void sim_clients_open(struct world *w)
 		conf.udp_base = w->port->local.udp_base;
 		conf.name = name;
 		conf.message_max = 65536;
+		conf.channels = channels;
+		conf.channels_n = 1;
 		net.arg = &w->client[i];
 		w->client[i].index = i;
 		if (client_open(&conf, &net, &w->client[i].c)) {

@@ -95,6 +95,8 @@ void sim_node_start(struct world *w)
 	a->cfg.port[0] = port.config;
 	numbers(w, &a->cfg.c);
 	spl_name_set(&a->cfg.mesh, "default", 7);
+	a->cfg.channel[0] = spl_channel_key(SIM_CHANNEL, strlen(SIM_CHANNEL));
+	a->cfg.n_channels = 1;
 	a->sh.fake_ns = &w->now;
 	a->sh.tsc_hz = SIM_S;
 	snprintf(name, sizeof(name), "sim-%u", w->life);

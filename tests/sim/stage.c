@@ -11,6 +11,12 @@ struct state {
 	uint32_t asks;
 	uint64_t number; /* among the incarnations of its id */
 	struct spl_target other;
+
+	uint64_t ticks, index, published;
+	struct spl_topic topic[2]; /* its own, and that of the next Spot */
+	struct {
+		uint64_t incarnation, seq;
+	} heard[2][SIM_SPOTS + SIM_CLIENTS];
 };
 
 /* Payload of a message: who sent it and its number among this client's for this Spot. */
@@ -74,12 +80,98 @@ static void check_start(const struct state *s)
 	check_lease(&sim->spot[s->spot - 1]);
 }
 
+/* From one origin under one topic, in its order and each once. */
+static int on_news(struct spl_turn *t, void *state, const struct spl_message *m,
+		   const struct spl_topic *topic)
+{
+	struct state *s = state;
+	unsigned which = topic != &s->topic[0];
+	struct sim_news n = {0};
+
+	check_start(s);
+	if (s->inside)
+		sim_problem(sim, "two callbacks of one Spot at once");
+	if (m->payload_bytes == sizeof(n))
+		memcpy(&n, m->payload, sizeof(n));
+	if (m->payload_bytes != sizeof(n) || n.spot >= SIM_SPOTS + SIM_CLIENTS ||
+	    n.topic != (s->spot - 1 + which) % sim->plan.spots) {
+		sim_problem(sim, "a Spot hears what it has not subscribed to");
+		return SPL_DONE;
+	}
+	if (n.incarnation < s->heard[which][n.spot].incarnation ||
+	    (n.incarnation == s->heard[which][n.spot].incarnation &&
+	     n.seq <= s->heard[which][n.spot].seq))
+		sim_problem(sim, "publishes of one origin are out of order or doubled");
+	s->heard[which][n.spot].incarnation = n.incarnation;
+	s->heard[which][n.spot].seq = n.seq;
+	sim->counts.heard++;
+	return SPL_DONE;
+}
+
+static int on_configure(struct spl_turn *t, void *state)
+{
+	struct state *s = state;
+	unsigned n;
+
+	(void)spot_of(t, &n);
+	for (unsigned i = 0; i < 2; i++) {
+		const char *id = sim->spot[(n + i) % sim->plan.spots].id;
+
+		if (spl_topic_set(&s->topic[i], SIM_CHANNEL, strlen(SIM_CHANNEL), id, strlen(id)) ||
+		    spl_subscribe(t, &s->topic[i], "news", on_news))
+			return SPL_FAIL(SPL_E_INTERNAL_FAILURE);
+	}
+	return SPL_DONE;
+}
+
+/* The schedule's rules under each policy (S-TIMER-5..8). */
+static void check_tick(const struct state *s, const struct spl_tick *k)
+{
+	bool nominal = k->period_ns != 30 * SIM_MS; /* that one waits after each tick */
+
+	if (k->delivery_index != s->ticks + 1 || k->scheduled_index <= s->index ||
+	    k->skipped != k->scheduled_index - s->index - 1)
+		sim_problem(sim, "a tick with wrong indices");
+	if (nominal && k->scheduled_ns != k->begun_ns + k->scheduled_index * k->period_ns)
+		sim_problem(sim, "a tick is not on its schedule");
+	if (!nominal && k->skipped)
+		sim_problem(sim, "a tick was skipped that is due after the last one");
+	if (k->started_ns < k->scheduled_ns)
+		sim_problem(sim, "a tick came early");
+}
+
+static int on_tick(struct spl_turn *t, void *state, const struct spl_tick *k)
+{
+	struct state *s = state;
+	struct sim_news news;
+
+	check_start(s);
+	if (s->inside)
+		sim_problem(sim, "two callbacks of one Spot at once");
+	check_tick(s, k);
+	s->ticks++;
+	s->index = k->scheduled_index;
+	sim->counts.ticks++;
+	if (sim->is_ending)
+		return SPL_DONE; /* nothing new */
+	news = (struct sim_news){s->spot - 1, s->spot - 1, s->number, ++s->published};
+	if (spl_publish(t, &s->topic[0], spl_packet_key("news", 4), SPL_CONTENT_RAW, &news,
+			sizeof(news)) == 0)
+		sim->counts.publishes++;
+	return SPL_DONE;
+}
+
 static int on_initialize(struct spl_turn *t, void *state)
 {
 	const struct state *s = state;
+	struct spl_timer_options o = {.overrun = (enum spl_overrun)(s->spot % 3),
+				      .catch_up_max = 3};
 
 	check_start(s);
 	sim->spot[s->spot - 1].live = 1;
+	if (spl_timer_start(t, "beat", 4, (10 + 10 * (s->spot % 3)) * (int64_t)SIM_MS, on_tick, &o,
+			    NULL))
+		return SPL_FAIL(SPL_E_CAPACITY_EXCEEDED);
 	return SPL_DONE;
 }
 
@@ -212,6 +304,7 @@ const struct spl_stage sim_stage = {
 	.state_bytes = sizeof(struct state),
 	.handlers = handlers,
 	.handler_count = T_COUNT(handlers),
+	.on_configure = on_configure,
 	.on_create = on_create,
 	.on_initialize = on_initialize,
 	.on_closing = on_closing,

@@ -25,6 +25,7 @@
 
 #define SIM_CLIENTS  4
 #define SIM_SPOTS    12
+#define SIM_CHANNEL  "sim" /* its topics are the ids of Spots */
 #define SIM_LANES    3
 #define SIM_INFLIGHT 8192  /* packets in the network */
 #define SIM_INBOX    16384 /* more than can be in the network */
@@ -44,6 +45,14 @@ struct sim_plan {
 	bool reclaim_on_restart;
 };
 
+/* What is published: by an incarnation of a Spot, or by a client. */
+struct sim_news {
+	uint32_t spot;	      /* its number, or SIM_SPOTS and the client's */
+	uint32_t topic;	      /* number of the Spot whose id it is */
+	uint64_t incarnation; /* 0 of a client */
+	uint64_t seq;
+};
+
 /* A packet on its way. */
 struct sim_packet {
 	uint64_t due, order;
@@ -59,6 +68,7 @@ struct sim_counts {
 	uint64_t ended[2];				  /* ok, with an error */
 	uint64_t dp_deaths, ctl_deaths, pauses, lost, doubled, late;
 	uint64_t handled, fenced; /* messages; steps of a node after its lease */
+	uint64_t publishes, heard, ticks;
 };
 
 /* One client and what it is owed. */
@@ -67,6 +77,7 @@ struct sim_client {
 	unsigned index;
 	uint64_t begun, ended; /* calls: each ends once */
 	uint64_t next_seq[SIM_SPOTS];
+	uint64_t published;	      /* to any topic */
 	uint64_t accepted[SIM_SPOTS]; /* sends that ended SPL_OK and requests that were answered */
 	struct spl_spot_ref ref[SIM_SPOTS];
 	bool has_ref[SIM_SPOTS];
