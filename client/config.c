@@ -92,6 +92,9 @@ int client_config_read(struct client_config *out, const struct spl_client_config
 		if (!name || !spl_name_valid(name, strnlen(name, SPL_NAME_BYTES_MAX + 1)))
 			return -EINVAL;
 		out->channel[out->channels] = spl_channel_key(name, strlen(name));
+		for (uint32_t i = 0; i < out->channels; i++)
+			if (out->channel[i] == out->channel[out->channels])
+				return -EINVAL; /* twice (S-NAME-2) */
 	}
 	out->message_max = in->message_max;
 	out->socket_bytes = in->socket_bytes;

@@ -110,6 +110,8 @@ static void check_limits(const struct conf_reader *r)
 	}
 }
 
+_Static_assert(CONF_LIST_MAX <= SPL_CHANNELS_MAX, "what is read is what is taken");
+
 static void check_lists(const struct conf_reader *r)
 {
 	const struct config *c = r->cfg;
@@ -119,11 +121,6 @@ static void check_lists(const struct conf_reader *r)
 		snprintf(why, sizeof(why), "%u directories, at most %u", c->stage_dirs.n,
 			 DP_DIRS_MAX);
 		fail_top(r, "stage_dirs", why);
-	}
-	if (c->channels.n > SPL_CHANNELS_MAX) {
-		snprintf(why, sizeof(why), "%u channels, at most %u", c->channels.n,
-			 (unsigned)SPL_CHANNELS_MAX);
-		fail_top(r, "channels", why);
 	}
 	for (unsigned i = 0; i < c->channels.n; i++)
 		for (unsigned j = 0; j < i; j++)

@@ -105,7 +105,7 @@ static int take_channels(struct runcfg *r, const struct dp_config *in, char *err
 		struct pack_bytes t = pack_get_text(&rd);
 
 		if (rd.bad || r->n_channels == SPL_CHANNELS_MAX || !spl_name_valid(t.p, t.len))
-			return bad(err, n, "channels", "malformed list, or more than 64");
+			return bad(err, n, "channels", "malformed list, or more than 128");
 		r->channel[r->n_channels++] = spl_channel_key(t.p, t.len);
 	}
 	return 0;

@@ -159,7 +159,8 @@ static int make_lanes(struct agent *a, char *err, size_t n)
 		if (!a->lane[i]) {
 			snprintf(err, n,
 				 "lane %u: %s: lower limits.spots_per_lane, "
-				 "limits.records_per_lane, limits.timers_per_lane or "
+				 "limits.records_per_lane, limits.timers_per_lane, "
+				 "limits.subscriptions_per_lane or "
 				 "dataplane.lane_memory_mb",
 				 i, strerror(errno));
 			return -errno;

@@ -128,8 +128,9 @@ static void publish_stats(struct lane *l)
 /* What came in, and the turns of it. */
 static unsigned take_in(struct lane *l, uint64_t until)
 {
-	unsigned work = lane_rx_ports(l);
+	unsigned work = spot_timers(l->spots, l->now, LANE_TURNS);
 
+	work += lane_rx_ports(l);
 	work += drain_rings(l);
 	lane_input_flush(l);
 	work += spot_tick(l->spots, l->now, LANE_TURNS);

@@ -32,14 +32,14 @@ int spl_target_set(struct spl_target *target, const void *id, size_t len)
 
 uint64_t spl_now_ns(const struct spl_turn *turn)
 {
-	struct spot_lane *l = spot_lane_of(turn);
+	struct spot_lane *l = spot_lane_of_any(turn);
 
 	return l ? spot_to_ns(&l->clock, l->now) : 0;
 }
 
 const struct spl_name *spl_spot_id(const struct spl_turn *turn)
 {
-	struct spot_lane *l = spot_lane_of(turn);
+	struct spot_lane *l = spot_lane_of_any(turn);
 
 	return l ? spot_name_of(spot_cold_of(l->turn.spot)) : NULL;
 }
@@ -348,9 +348,10 @@ int spl_close_self(struct spl_turn *turn)
 	    l->turn.rec->kind == REC_CLOSING)
 		return -EINVAL;
 	s = l->turn.spot;
-	if (s->gate.state == SPOT_S_CLOSING || s->gate.flags & SPOT_F_ARMED)
+	if (s->gate.state == SPOT_S_CLOSING || s->gate.flags & SPOT_F_ARMED ||
+	    l->turn.rec->flags & REC_F_CLOSES)
 		return -EALREADY;
-	s->gate.flags |= SPOT_F_ARMED;
+	l->turn.rec->flags |= REC_F_CLOSES;
 	return 0;
 }
 

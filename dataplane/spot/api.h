@@ -6,6 +6,23 @@
 
 #include "dataplane/spot/lane.h"
 
+/* The lane of a turn that runs now on this thread; NULL for any other handle (S-TURN-8). */
+static inline struct spot_lane *spot_lane_of(const struct spl_turn *turn)
+{
+	struct spot_lane *l = spot_lane_here;
+
+	return l && turn && l->turn.epoch == (uint64_t)(uintptr_t)turn ? l : NULL;
+}
+
+/* The same for the few functions that on_configure may call too. */
+static inline struct spot_lane *spot_lane_of_any(const struct spl_turn *turn)
+{
+	struct spot_lane *l = spot_lane_here;
+
+	return l && turn && l->turn.configures == (uint64_t)(uintptr_t)turn ? l
+									    : spot_lane_of(turn);
+}
+
 /* 0, -EINVAL or -EMSGSIZE. */
 int spot_check_payload(const struct spot_lane *l, uint16_t content, const void *payload,
 		       uint32_t bytes);

@@ -66,7 +66,7 @@ static int subscribe(struct spot_lane *l, const struct spl_topic *topic, const c
 int spl_subscribe(struct spl_turn *turn, const struct spl_topic *topic, const char *packet,
 		  spl_topic_fn fn)
 {
-	struct spot_lane *l = spot_lane_of(turn);
+	struct spot_lane *l = spot_lane_of_any(turn);
 	int rc;
 
 	if (!l)

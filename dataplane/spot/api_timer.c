@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lane file: the stage interface of timers. As api.c: on the lane, inside a callback. */
+#include "dataplane/spot/api.h"
 #include "dataplane/spot/timer.h"
 
 #include "common/ids.h"

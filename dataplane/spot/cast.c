@@ -21,6 +21,12 @@ void spot_topic_lanes_add(struct spot_lane *l, const struct spl_key *key, uint32
 		atomic_fetch_add_explicit(&row_of(l, key)[l->conf.lane], n, memory_order_release);
 }
 
+void spot_subs_ready(struct spot_lane *l, struct spot *s)
+{
+	for (uint32_t i = spot_cold_of(s)->subs; i; i = l->topics.subs[i].of_spot)
+		l->topics.subs[i].stamp = ++l->topics.stamp;
+}
+
 void spot_subs_end(struct spot_lane *l, struct spot *s)
 {
 	struct spot_cold *cold = spot_cold_of(s);
@@ -88,22 +94,34 @@ static void to_line(struct spot_lane *l, struct spot_rec *r, uint32_t topic)
 	t->cast_count++;
 }
 
+/* A place in the line: a burst may bring more publishes than it has, although nobody is full. */
+static bool make_room(struct spot_lane *l)
+{
+	for (unsigned looked = 0; l->topics.cast_count == CASTS_MAX && looked < CAST_PASS;)
+		looked += spot_casts_step(l);
+	return l->topics.cast_count < CASTS_MAX;
+}
+
 enum spl_message_fail spot_cast_in(struct spot_lane *l, struct spot_rec *r,
 				   const struct spl_key *key)
 {
 	bool here = r->kind == SPOT_KIND_CAST;
 	uint32_t topic;
 
-	if (l->sealed && !here) /* what has started goes on (S-MCAST-7) */
+	/* What has started goes on (S-MCAST-7), and spl_publish() has said so to a Spot. */
+	if (l->sealed && r->origin != SPOT_FROM_LANE)
 		return SPL_FAIL_SHUTDOWN;
+	if (l->now >= l->lease && !here)
+		return SPL_FAIL_FENCED;
 	if (!here && spl_key_lane(key, l->conf.lanes) != l->conf.lane)
 		return SPL_FAIL_NO_SPOT; /* not the topic's lane: its order would be lost */
 	if (r->msg.content >= SPL_CONTENT_COUNT)
 		return SPL_FAIL_CONTENT_TYPE;
 	topic = spot_topic_find(&l->topics, key);
-	if (topic && l->topics.cast_count == CASTS_MAX)
+	if (topic && !make_room(l))
 		return SPL_FAIL_QUEUE_FULL; /* before it starts: nobody gets it (S-MCAST-6) */
-	if (l->pool_low && r->buf && spot_rec_move(l, r)) /* once, for all who will read it */
+	/* Once, for all who will read it, whatever their lane. */
+	if (l->pool_low && r->buf && !here && spot_rec_move(l, r))
 		spot_count(l, SPL_C_LINK_COPIED_OUT, 1);
 	r->kind = REC_CAST;
 	r->refs = 1;
@@ -190,28 +208,38 @@ static void casts_drop(struct spot_lane *l)
 	t->cast_count = 0;
 }
 
-void spot_casts_run(struct spot_lane *l)
+/* Every subscriber has it in its queue, or was passed over. The credit goes back now: how long one
+ * of them takes must not stop the publisher, or the others (S-MCAST-12). */
+static void leave_line(struct spot_lane *l, struct spot_rec *cast)
+{
+	if (cast->refs > 1) {
+		spot_done_add(l, NULL, cast->origin, cast->flow, cast->charge);
+		cast->charge = 0;
+	}
+	spot_cast_put(l, cast);
+}
+
+unsigned spot_casts_step(struct spot_lane *l)
 {
 	struct spot_topics *t = &l->topics;
-	unsigned left = l->now >= l->lease ? 0 : CAST_PASS;
+	unsigned looked = 0;
 
-	if (left == 0)
+	if (l->now >= l->lease)
 		casts_drop(l);
-
-	while (t->cast_head && left > 0) {
+	while (t->cast_head && looked < CAST_STEP) {
 		struct spot_rec *cast = &l->recs[t->cast_head];
 
 		if (!t->cast_begun)
 			t->cast_at = t->topics[cast->topic].head;
 		t->cast_begun = true;
-		left -= cast_some(l, cast, left);
+		looked += cast_some(l, cast, CAST_STEP - looked);
 		if (t->cast_at)
 			break;
 		t->cast_begun = false;
 		t->cast_head = cast->next;
 		t->cast_count--;
-		spot_cast_put(l, cast);
-		left -= left > 0;
+		leave_line(l, cast);
+		looked++;
 	}
-	spot_done_flush(l);
+	return looked;
 }

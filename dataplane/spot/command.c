@@ -413,8 +413,10 @@ void spot_publish(struct spot_lane *l, const struct spl_key *key, uint64_t gener
 	if (s && (s->gate.state == SPOT_S_PREPARED || s->gate.state == SPOT_S_READY)) {
 		verdict = now >= l->lease ? SPOT_FAILED : SPOT_ACCEPTED;
 		error = now >= l->lease ? SPL_E_UNAVAILABLE : SPL_OK;
-		if (verdict == SPOT_ACCEPTED)
+		if (verdict == SPOT_ACCEPTED && s->gate.state == SPOT_S_PREPARED) {
 			s->gate.state = SPOT_S_READY;
+			spot_subs_ready(l, s);
+		}
 	}
 	answer(l, key, generation, op, SPOT_PUBLISH, verdict, error);
 }

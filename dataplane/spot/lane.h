@@ -34,17 +34,18 @@
 #define REC_F_REPLIED	0x02u
 #define REC_F_YIELDED	0x04u /* its turn gave the gate back and waits for a call */
 #define REC_F_RESUME	0x08u /* in a queue: the call has ended (S-YIELD-4) */
+#define REC_F_CLOSES	0x20u /* its handler has asked for the close of the Spot */
 #define REC_F_OWN	0x10u /* its turn has a gate of its own, not the Spot's (S-GATE-3) */
 
 /* The turn that runs now, and until the next reading of the clock the last one. */
 struct spot_turn {
 	struct spot *spot;
 	struct spot_rec *rec;
-	uint64_t epoch;	   /* the handler's `struct spl_turn *`; 0 = no turn runs. Never reused */
-	uint64_t start;	   /* 0 = its length was noted */
-	bool configures;   /* on_configure runs */
-	int misconfigured; /* SPL_OK, or the error kind of a subscription that was refused */
-	const char *what;  /* of the longest turn: a callback; NULL = a handler */
+	uint64_t epoch;	     /* the handler's `struct spl_turn *`; 0 = no turn runs. Never reused */
+	uint64_t start;	     /* 0 = its length was noted */
+	uint64_t configures; /* the handle of on_configure while it runs, which is no turn's */
+	int misconfigured;   /* SPL_OK, or the error kind of a subscription that was refused */
+	const char *what;    /* of the longest turn: a callback; NULL = a handler */
 	const struct spot_stage *stage; /* with what */
 };
 
@@ -96,14 +97,6 @@ struct spot_lane {
 
 /* The lane whose turn runs on this thread: the stage interface has no other way to it. */
 extern __thread struct spot_lane *spot_lane_here;
-
-/* The lane of a turn that runs now on this thread; NULL for any other handle (S-TURN-8). */
-static inline struct spot_lane *spot_lane_of(const struct spl_turn *turn)
-{
-	struct spot_lane *l = spot_lane_here;
-
-	return l && turn && l->turn.epoch == (uint64_t)(uintptr_t)turn ? l : NULL;
-}
 
 static inline void spot_add(uint64_t *c, uint64_t n)
 {

@@ -95,6 +95,7 @@ struct spot_cold {
 	uint32_t timers;	     /* a list, see timer.h */
 	uint32_t subs;		     /* a list, see cast.h */
 	uint32_t own_head, own_tail; /* ticks with gates of their own that are ready (S-GATE-3) */
+	uint8_t own_was_last;	     /* of the steps of this Spot */
 	uint8_t reason;
 	uint8_t id_len; /* with id[] this is a struct spl_name */
 	char id[];

@@ -8,7 +8,8 @@
  *
  * A timer is a record too, of a pool of its own behind that one, so that its tick always has one
  * (S-TIMER-10): fields marked T. A publish is a record that its subscribers' records refer to:
- * fields marked P. A timer is in the wheel or in a queue or in its turn, never in two.
+ * fields marked P. A timer is out (see timer.h) or in the wheel or in a queue or in its turn, never
+ * in two.
  */
 #ifndef SPL_DATAPLANE_SPOT_RECORD_H
 #define SPL_DATAPLANE_SPOT_RECORD_H
@@ -87,7 +88,7 @@ struct spot_rec {
 		uint32_t charge;     /* H: credit to give back with the buffer or at the terminal */
 		uint32_t generation; /* T: of what is registered in this place (S-TIMER-3) */
 	};
-	uint8_t kind; /* H: SPL_MSG_SPOT_SEND or SPL_MSG_SPOT_REQUEST */
+	uint8_t kind; /* H: SPL_MSG_SPOT_SEND, SPOT_REQUEST or PUBLISH, or SPOT_KIND_CAST */
 	union {
 		uint8_t origin;	 /* H: enum spot_origin */
 		uint8_t overrun; /* T: enum spl_overrun */

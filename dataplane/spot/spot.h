@@ -74,14 +74,19 @@ void spot_reply_in(struct spot_lane *lane, const struct spot_reply *reply);
 void spot_cast_returned(struct spot_lane *lane, uint32_t token);
 
 /* Runs ready owners: at most `max_turns` turns, and none but the first begins after `until`
- * (cycles). Returns the number of turns. */
+ * (cycles). Before them publishes go on to their subscribers' queues, at most 1024 of these.
+ * Returns the number of turns, and one more when there were publishes. */
 unsigned spot_run(struct spot_lane *lane, unsigned max_turns, uint64_t until);
 
-/* True when an owner is ready: the lane must not nap. */
+/* True when an owner is ready or a publish is on its way: the lane must not nap. */
 bool spot_ready(const struct spot_lane *lane);
 
-/* Ends calls whose deadline has passed, and queues ticks of timers that are due, at most `max` of
- * each (64); returns how many. Every pass. */
+/* Queues ticks of timers that are due, at most `max` (64); returns how many were due. Every pass,
+ * before messages are admitted: they would always be there first in the queue of a busy Spot. */
+unsigned spot_timers(struct spot_lane *lane, uint64_t now, unsigned max);
+
+/* Ends calls whose deadline has passed, at most `max` (64); returns how many. Every pass, after
+ * replies have been taken in. */
 unsigned spot_tick(struct spot_lane *lane, uint64_t now, unsigned max);
 
 /* Moves the bytes of up to `max` waiting messages out of their buffers into lane memory; returns

@@ -94,13 +94,22 @@ static bool has_room(struct spot_lane *l, struct spot *s, const void *name, size
 	return others < l->conf.timers_per_spot;
 }
 
+/* True when the earlier timer of that name leaves its place at once. */
+static bool gives_place(struct spot_lane *l, struct spot *s, const void *name, size_t len)
+{
+	for (uint32_t i = spot_cold_of(s)->timers; i; i = l->recs[i].other)
+		if (is_named(&l->recs[i], name, len) && !is_busy(&l->recs[i]))
+			return true;
+	return false;
+}
+
 struct spot_rec *spot_timer_make(struct spot_lane *l, struct spot *s, const void *name, size_t len)
 {
 	struct spl_name *kept;
 	struct spot_rec *r;
 	bool after;
 
-	if (!l->timer_free || !has_room(l, s, name, len))
+	if ((!l->timer_free && !gives_place(l, s, name, len)) || !has_room(l, s, name, len))
 		return NULL;
 	kept = keep_name(l, name, len);
 	if (!kept)
@@ -178,18 +187,28 @@ static bool must_wait(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 	return false;
 }
 
+/* Room in the Spot's queue; a tick with a gate of its own has its own queue, for one. */
+static bool has_queue(const struct spot_kind *kind, const struct spot *s)
+{
+	return kind->stage->own_timers ||
+	       (s->app.count < kind->queue_count &&
+		s->app.bytes + (uint64_t)SPOT_RECORD_COST <= kind->queue_bytes);
+}
+
 static void admit(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
 	r->timer |= TIMER_F_QUEUED;
+	s->gate.flags |= SPOT_F_ODD;
+	__builtin_prefetch(&r->tick, 1);
+	if (l->kinds[s->stage].stage->own_timers) {
+		r->cost = 0;
+		spot_own_append(l, s, r);
+		return;
+	}
 	r->cost = SPOT_RECORD_COST;
 	s->app.count++;
 	s->app.bytes += SPOT_RECORD_COST;
-	s->gate.flags |= SPOT_F_ODD;
-	if (l->kinds[s->stage].stage->own_timers)
-		spot_own_append(l, s, r);
-	else
-		spot_app_append(l, s, r);
-	__builtin_prefetch(&r->tick, 1);
+	spot_app_append(l, s, r);
 }
 
 /* A tick of `r` is due. Admission as of a message: one critical section, but what finds no room
@@ -197,7 +216,6 @@ static void admit(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 static void due(struct spot_lane *l, struct spot_rec *r)
 {
 	struct spot *s = spot_at(l, r->spot);
-	const struct spot_kind *kind = &l->kinds[s->stage];
 
 	if (__builtin_expect(s->gate.state != SPOT_S_READY || l->sealed, 0)) {
 		if (s->gate.state < SPOT_S_READY && !l->sealed)
@@ -206,20 +224,18 @@ static void due(struct spot_lane *l, struct spot_rec *r)
 	}
 	if (__builtin_expect(l->now >= l->lease, 0))
 		arm_later(l, r, LATER);
-	else if (__builtin_expect(s->app.count >= kind->queue_count ||
-					  s->app.bytes + SPOT_RECORD_COST > kind->queue_bytes ||
-					  must_wait(l, s, r),
-				  0))
+	else if (__builtin_expect(!has_queue(&l->kinds[s->stage], s) || must_wait(l, s, r), 0))
 		arm_later(l, r, 1);
 	else
 		admit(l, s, r);
 }
 
-unsigned spot_timers_due(struct spot_lane *l, uint64_t now, unsigned max)
+unsigned spot_timers(struct spot_lane *l, uint64_t now, unsigned max)
 {
 	uint32_t at[64];
 	unsigned n = wheel_advance(&l->timer_wheel, now, at, max < 64 ? max : 64);
 
+	l->now = now;
 	for (unsigned i = 0; i < n; i++)
 		__builtin_prefetch(spot_at(l, l->recs[at[i]].spot), 1);
 	for (unsigned i = 0; i < n; i++)
@@ -234,8 +250,10 @@ static void rest(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
 	uint64_t now = spot_to_ns(&l->clock, l->now);
 
-	s->app.count--;
-	s->app.bytes -= r->cost;
+	if (r->cost) {
+		s->app.count--;
+		s->app.bytes -= r->cost;
+	}
 	r->timer &= (uint8_t) ~(TIMER_F_QUEUED | TIMER_F_RUNNING);
 	r->flags = 0;
 	memset(&r->node, 0, sizeof(r->node)); /* it was something else meanwhile */

@@ -37,10 +37,6 @@ static inline uint64_t spot_timer_id(const struct spot_lane *l, const struct spo
 
 struct spot_rec *spot_timer_find(struct spot_lane *l, uint64_t id);
 
-/* Takes due timers out of the wheel, at most `max`, and puts their ticks into queues; returns how
- * many were due. */
-unsigned spot_timers_due(struct spot_lane *l, uint64_t now, unsigned max);
-
 /* Its tick was in a queue and does not run: no lease, no time, disposed. Plans the next one. */
 void spot_timer_not_run(struct spot_lane *l, struct spot *s, struct spot_rec *r);
 

@@ -18,7 +18,7 @@ struct spot_sub {
 	uint32_t topic;
 	uint32_t spare;
 	uint64_t packet;
-	uint64_t stamp; /* numbers subscriptions of the lane, from 1 on */
+	uint64_t stamp; /* counts up; of when it was made, then of when its Spot was Ready */
 	spl_topic_fn fn;
 	const struct spl_topic *name; /* the stage's, as packet_name */
 	const char *packet_name;

@@ -122,7 +122,7 @@ static inline __attribute__((always_inline)) enum step run_message(struct spot_l
 	turn_begin(l, s, r, epoch, t, NULL);
 	rc = h->fn((struct spl_turn *)(uintptr_t)epoch, spot_state_of(s), &r->msg);
 	/* The usual end: one way, nothing started. All else in spot_turn_end(). */
-	if (__builtin_expect(rc != SPL_DONE || request || r->calls, 0)) {
+	if (__builtin_expect(rc != SPL_DONE || request || r->calls || r->flags, 0)) {
 		l->tally.popped++;
 		l->tally.turns++;
 		return spot_turn_end(l, s, r, rc);
@@ -154,7 +154,7 @@ static inline __attribute__((always_inline)) enum step run_publish(struct spot_l
 	r->packet = 0; /* no calls yet */
 	turn_begin(l, s, r, epoch, t, NULL);
 	rc = sub->fn((struct spl_turn *)(uintptr_t)epoch, spot_state_of(s), &cast->msg, sub->name);
-	if (__builtin_expect(rc != SPL_DONE || r->calls, 0)) {
+	if (__builtin_expect(rc != SPL_DONE || r->calls || r->flags, 0)) {
 		l->tally.popped++;
 		l->tally.turns++;
 		return spot_turn_end(l, s, r, rc);
@@ -256,15 +256,12 @@ static __attribute__((noinline)) enum step run_application(struct spot_lane *l, 
 	return step;
 }
 
-/* A step of a Spot about which something is out of the ordinary. */
-static __attribute__((noinline)) enum step step_slow(struct spot_lane *l, struct spot *s,
-						     uint64_t t)
+/* A step of what needs the gate of the Spot. */
+static enum step step_others(struct spot_lane *l, struct spot *s, uint64_t t)
 {
 	bool app = s->app.head != 0;
 	enum step later = STEP_NOTHING;
 
-	if (own_waits(l, s))
-		return run_own(l, s, t);
 	if (s->gate.flags & SPOT_F_HELD)
 		return s->gate.flags & SPOT_F_RESUME ? spot_turn_resume(l, s, t) : STEP_NOTHING;
 	if (s->gate.state == SPOT_S_ENDING)
@@ -287,6 +284,31 @@ static __attribute__((noinline)) enum step step_slow(struct spot_lane *l, struct
 	if (s->gate.state == SPOT_S_CLOSING && !spot_cold_of(s)->yielded)
 		return spot_closing_start(l, s) ? STEP_RAN : STEP_LATER;
 	return later;
+}
+
+/* What has gates of its own comes first, and by turns with the rest that could run: neither waits
+ * for the other for ever (S-GATE-4). */
+static bool own_is_next(struct spot_lane *l, struct spot *s)
+{
+	struct spot_cold *cold = spot_cold_of(s);
+	bool others = s->gate.flags & SPOT_F_HELD
+			      ? s->gate.flags & SPOT_F_RESUME
+			      : s->gate.flags & (SPOT_F_ARMED | SPOT_F_LIFE) || s->app.head;
+
+	cold->own_was_last = !others || !cold->own_was_last;
+	return cold->own_was_last;
+}
+
+/* A step of a Spot about which something is out of the ordinary. */
+static __attribute__((noinline)) enum step step_slow(struct spot_lane *l, struct spot *s,
+						     uint64_t t)
+{
+	enum step step;
+
+	if (own_waits(l, s) && own_is_next(l, s))
+		return run_own(l, s, t);
+	step = step_others(l, s, t);
+	return step == STEP_NOTHING && own_waits(l, s) ? STEP_RAN : step;
 }
 
 /* Every step begins with it: the one reading of the clock. */
@@ -352,18 +374,12 @@ static void tally_up(struct spot_lane *l)
 	l->tally.plain = 0;
 }
 
-unsigned spot_run(struct spot_lane *l, unsigned max_turns, uint64_t until)
+static unsigned run_ready(struct spot_lane *l, unsigned max_turns, uint64_t until)
 {
 	unsigned n = 0;
 
-	if (l->topics.cast_head)
-		spot_casts_run(l);
-	if (!l->ready_head)
-		return 0;
-	spot_lane_here = l;
 	while (l->ready_head && n < max_turns) {
 		struct spot *s = spot_ready_take(l);
-
 		uint64_t t;
 
 		if (l->ready_head)
@@ -374,11 +390,26 @@ unsigned spot_run(struct spot_lane *l, unsigned max_turns, uint64_t until)
 		if (l->now >= until)
 			break;
 	}
+	return n;
+}
+
+unsigned spot_run(struct spot_lane *l, unsigned max_turns, uint64_t until)
+{
+	unsigned n = 0, cast = 0;
+
+	if (!spot_ready(l))
+		return 0;
+	spot_lane_here = l;
+	do {
+		if (l->topics.cast_head)
+			cast += spot_casts_step(l);
+		n += run_ready(l, max_turns - n, until);
+	} while (l->topics.cast_head && cast < CAST_PASS && n < max_turns && l->now < until);
 	note_length(l, spot_now(&l->clock));
 	spot_lane_here = NULL;
 	tally_up(l);
 	spot_done_flush(l);
-	return n;
+	return n + (cast > 0);
 }
 
 bool spot_ready(const struct spot_lane *l)

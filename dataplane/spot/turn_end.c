@@ -82,6 +82,9 @@ enum step spot_turn_end(struct spot_lane *l, struct spot *s, struct spot_rec *r,
 	l->turn.epoch = 0;
 	if (r->calls)
 		spot_calls_drop(l, r);
+	if (r->flags & REC_F_CLOSES && s->gate.state == SPOT_S_READY)
+		s->gate.flags |=
+			SPOT_F_ARMED; /* the handler has ended, not only its turn (S-CLOSE-6) */
 	if (r->kind < REC_CREATE)
 		end_message(l, s, r, rc);
 	else if (r->kind == REC_TICK)
@@ -110,13 +113,13 @@ enum step spot_turn_resume(struct spot_lane *l, struct spot *s, uint64_t t)
 	return spot_turn_end(l, s, r, run_continuation(l, s, r));
 }
 
-/* A turn that may not go on: its Spot is not ours any more (S-TIMER-12, S-YIELD-8). */
+/* A turn that may not go on: its Spot is another owner's (S-YIELD-8). */
 static enum step lost(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
 	r->waited = 0;
 	spot_calls_drop(l, r);
 	if (r->kind == REC_TICK) {
-		spot_timer_end(l, s, r, SPL_FAIL(SPL_E_UNAVAILABLE));
+		spot_timer_end(l, s, r, SPL_DONE);
 	} else if (r->kind >= REC_CREATE) {
 		spot_life_done(l, s, r, SPL_FAIL(SPL_E_UNAVAILABLE));
 	} else {
@@ -132,7 +135,8 @@ enum step spot_turn_go_on(struct spot_lane *l, struct spot *s, struct spot_rec *
 	bool kept = r->flags & REC_F_OWN;
 
 	spot_yield_take(l, r);
-	if ((t >= l->lease && !kept) || spot_cold_of(s)->reason == (uint8_t)SPOT_FENCED)
+	/* The lease is asked at the start of a handler; what has begun may end (A-LEASE-7). */
+	if (spot_cold_of(s)->reason == (uint8_t)SPOT_FENCED)
 		return lost(l, s, r);
 	l->tally.turns += !kept;
 	runs_again(l, s, r, t);

@@ -8,10 +8,12 @@ static int configure(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
 	int rc;
 
-	l->turn.configures = true;
+	l->turn.configures = r->epoch;
+	l->turn.epoch = 0; /* no turn yet: nothing is sent, asked or answered */
 	l->turn.misconfigured = SPL_OK;
 	rc = spot_stage_of(l, s)->desc->on_configure(turn_handle(r), spot_state_of(s));
-	l->turn.configures = false;
+	l->turn.configures = 0;
+	l->turn.epoch = r->epoch;
 	if (l->turn.misconfigured != SPL_OK)
 		return SPL_FAIL(l->turn.misconfigured);
 	return rc == SPL_DONE || (rc >= SPL_FAIL(0) && rc < SPL_FAIL(SPL_ERROR_COUNT))
@@ -62,7 +64,7 @@ enum step spot_turn_life(struct spot_lane *l, struct spot *s, uint64_t t)
 		spot_life_done(l, s, r, SPL_FAIL(SPL_E_UNAVAILABLE));
 		return STEP_RAN;
 	}
-	if (r->kind < REC_CLOSING &&
+	if (r->kind != REC_CLOSING &&
 	    (s->gate.flags & SPOT_F_FORCED || (r->deadline && t >= r->deadline))) {
 		spot_life_done(l, s, r, SPL_FAIL(SPL_E_DEADLINE_EXCEEDED));
 		return STEP_RAN;

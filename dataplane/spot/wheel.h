@@ -2,7 +2,8 @@
 /* lane file: deadlines of a lane: a hashed wheel of nodes that live in an array of the caller.
  *
  * A tick is a power of two of cycles near a millisecond. A node sits in the slot of the tick in
- * which its deadline has surely passed, so it ends at most two ticks late and never early. Adding
+ * which its deadline has surely passed, so it ends at most two ticks late and never early,
+ * but for a caller who was away for more than WHEEL_STEP ticks. Adding
  * and removing are a few stores; wheel_advance() looks at a bounded number of slots and nodes and
  * goes on next time where it stopped. One lane.
  */
@@ -15,14 +16,14 @@
 #define WHEEL_SLOTS 4096u
 #define WHEEL_STEP  512u
 
-/* First member of each element of the caller's array; element 0 is not used. */
+/* In each element of the caller's array, at the same place; element 0 is not used. */
 struct wheel_node {
 	uint32_t next, prev; /* 0 = end; both 0 and slot 0 when out */
 	uint64_t due;	     /* tick + 1; 0 = not in the wheel */
 };
 
 struct wheel {
-	uint8_t *base;	 /* the caller's array */
+	uint8_t *base;	 /* the node of element 0 */
 	uint32_t stride; /* bytes of an element */
 	uint32_t shift;	 /* cycles to ticks */
 	uint64_t tick;	 /* the next one to be looked at */

@@ -155,8 +155,8 @@ int spl_client_target_set(struct spl_client_target *target, const void *id, size
 int spl_client_metadata_put(void *buffer, uint32_t *used, const char *key, const char *value);
 
 /* The calls. `call`, when not NULL, gets the handle for spl_client_cancel(). `fn` may be NULL for a
- * send only. All: 0, or -EINVAL: argument; -EMSGSIZE: too large; -ENOBUFS: calls_max are pending;
- * -ENOMEM; -ESHUTDOWN: the client is being closed.
+ * send or publish only. All: 0, or -EINVAL: argument; -EMSGSIZE: too large; -ENOBUFS: calls_max are
+ * pending; -ENOMEM; -ESHUTDOWN: the client is being closed.
  *
  * send ends with SPL_OK when the link took it (S-DIR-4), which says nothing about the handler;
  * DeadlineExceeded proves that it was never sent. request ends with the reply.

@@ -20,7 +20,7 @@
 	X(STATE_BYTES_MAX, 1048576, "bytes", "state of one Spot, of its lane's memory") \
 	X(DATAGRAM_BYTES, 1200, "bytes", "UDP payload of a frame until path probing exists") \
 	X(ASSOCIATIONS_MAX, 4096, "peers", "associations of a node") \
-	X(CHANNELS_MAX, 64, "channels", "channels a node or client takes part in") \
+	X(CHANNELS_MAX, 128, "channels", "channels a node or client takes part in") \
 	X(SUBSCRIPTIONS_MAX, 64, "subscriptions", "of one Spot") \
 	X(LIST_PAGE_MAX, 1000, "entries", "entries of one page of a list") \
 	X(LIST_PAGE_BYTES_MAX, 4194304, "bytes", "encoded size of one page of a list")

@@ -3,9 +3,10 @@
  * (S-MCAST).
  *
  * A publish names a channel, a topic and a packet; every Ready Spot that has subscribed to exactly
- * these gets the message as a turn of its own. Who is subscribed when the publish starts gets it; a
- * Spot whose queue is full is passed over; nobody is told how many there were. Topics match by
- * equality of all bytes (S-TOPIC-1). Messages of one origin under one topic keep their order.
+ * these gets the message as a turn of its own. Who is Ready when the publish reaches its lane gets
+ * it; a Spot whose queue is full is passed over, and so are Spots of a lane that has no room for it
+ * or no records; nobody is told how many there were. Topics match by equality of all bytes
+ * (S-TOPIC-1). Messages of one origin under one topic keep their order.
  *
  * The rules of a callback are those of stage.h: every function is called by a callback, on its
  * lane, with its own turn, and allocates nothing.
@@ -52,8 +53,8 @@ int spl_subscribe(struct spl_turn *turn, const struct spl_topic *topic, const ch
 		  spl_topic_fn fn);
 
 /* Publishes one-way; a Spot that has subscribed itself gets it too, in a later turn (S-MCAST-5). 0
- * when the publish has started: nothing takes it back then (S-MCAST-7). `packet_key` as in
- * spl_send(). The payload is copied once, whatever the number of subscribers. On an error nobody
+ * when the topic's lane has it, or the ring to that lane: nothing takes it back then (S-MCAST-7).
+ * `packet_key` as in spl_send(). The payload is copied once for all subscribers. On an error nobody
  * gets it (S-MCAST-6). -EINVAL: bad argument; -EMSGSIZE; -ENOENT: this node does not take part in
  * the channel (NotFound); -EAGAIN: 256 publishes of this lane are on their way already; -ENOBUFS:
  * no memory, or the ring to the topic's lane is full; -ESHUTDOWN: the node takes nothing new.

@@ -44,7 +44,9 @@ struct spl_call; /* one started request; ends with its result */
 #define SPL_FAIL(kind) (0x100 | (kind))
 
 enum spl_wait {
-	SPL_WAIT_HOLD = 0,  /* keep the turn: nothing else of this Spot runs until the answer */
+	SPL_WAIT_HOLD =
+		0, /* keep the turn and its gate: nothing else of that gate runs until the answer;
+		      with SPL_MODE_PER_ACTOR the Spot and each timer have one of their own */
 	SPL_WAIT_YIELD = 1, /* end the turn: other callbacks of this Spot run; the answer starts a
 			       new turn, behind everything that is queued by then (S-YIELD-3,4) */
 };
@@ -126,8 +128,8 @@ struct spl_stage {
 	const struct spl_handler *handlers;
 	uint32_t handler_count; /* up to SPL_HANDLERS_MAX */
 
-	/* First of all, and only to subscribe (S-TOPIC-3): it neither waits nor sends. May be
-	 * NULL. A failure fails the creation.
+	/* First of all, and only to subscribe (S-TOPIC-3): every other function of a turn but
+	 * spl_spot_id() and spl_now_ns() gives -EINVAL. May be NULL. A failure fails the creation.
 	 */
 	int (*on_configure)(struct spl_turn *turn, void *state);
 
@@ -191,10 +193,11 @@ int spl_send(struct spl_turn *turn, const struct spl_target *target, uint64_t pa
  * says how it will be waited for, because that decides whether it may be sent at all: on an error
  * nothing has left, and the target sees nothing (S-YIELD-2, S-REENT-1).
  * -EINVAL: bad argument; -EMSGSIZE; -ENOBUFS: no call slot or memory, or the 65th of this handler;
- * -EDEADLK: it waits for this very Spot under HOLD (S-REENT-1); -EPERM: SPL_WAIT_YIELD where there
- * is no gate to give back: in on_create, on_initialize and on_closing, and in every callback of a
- * stage with SPL_MODE_PER_ACTOR (S-YIELD-1); -ESHUTDOWN: the time of this Spot is up. Errors of the
- * target arrive as the call's result.
+ * -EDEADLK: it waits for this very Spot under HOLD, and not from a timer with a gate of its own
+ * (S-REENT-1); -EPERM: SPL_WAIT_YIELD where there is no gate to give back: in on_create,
+ * on_initialize and on_closing, and in every callback of a stage with SPL_MODE_PER_ACTOR
+ * (S-YIELD-1); -ESHUTDOWN: the time of this Spot is up. Errors of the target arrive as the call's
+ * result.
  */
 int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 		uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,

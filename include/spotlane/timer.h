@@ -83,7 +83,7 @@ int spl_timer_start(struct spl_turn *turn, const void *name, size_t len, int64_t
 		    struct spl_timer *timer);
 
 /* Ends a timer: no callback of it begins from now on; one that runs or waits goes on. Any number of
- * times. 0; -EINVAL: a timer of another Spot. (S-TIMER-11)
+ * times. 0, also when it is over; -EINVAL: a live timer of another Spot. (S-TIMER-11)
  */
 int spl_timer_cancel(struct spl_turn *turn, struct spl_timer timer);
 

@@ -236,7 +236,6 @@ static int on_peeked(struct spl_turn *t, void *state, const struct spl_result *r
 	check_newest(s);
 	if (ctx) {
 		s->yielded--;
-		check_lease(&sim->spot[s->spot - 1]); /* a turn of its own */
 		if (s->inside)
 			sim_problem(sim, "a turn that had yielded goes on beside another callback");
 	} else {

@@ -521,6 +521,7 @@ unsigned fake_pass(struct fake *f, unsigned turns)
 		spot_lane_set(fl->l, f->lease, f->pool_low, f->permits);
 		while (fl->ring_count && take_ring(fl))
 			n++;
+		n += spot_timers(fl->l, f->now, 64);
 		n += spot_tick(fl->l, f->now, 64);
 		n += spot_run(fl->l, turns, f->now + 1000 * FAKE_MS);
 	}
@@ -544,7 +545,9 @@ void fake_advance(struct fake *f, uint64_t ns)
 
 		f->now += d;
 		ns -= d;
-		for (unsigned i = 0; i < f->lanes && ns > 0; i++)
+		for (unsigned i = 0; i < f->lanes && ns > 0; i++) {
+			spot_timers(f->lane[i].l, f->now, 64);
 			spot_tick(f->lane[i].l, f->now, 64);
+		}
 	}
 }

@@ -118,7 +118,7 @@ static void test_gate(void)
 	fake_request(&f, "a", "yield", "nobody echo x");
 	fake_run(&f);
 	fake_advance(&f, (10 + LAG) * MS);
-	spot_tick(f.lane[0].l, f.now, 64);
+	spot_timers(f.lane[0].l, f.now, 64);
 	fake_missing_says(&f, f.missing_correlation, SPL_OK, NULL);
 	fake_run(&f);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "yielded tick resumed");
@@ -213,6 +213,70 @@ static void test_tick_asks_its_spot(void)
 	}
 }
 
+/* A timer with a gate of its own that is always due: the Spot's messages, the end of its wait and
+ * its close get their turns all the same. */
+static int busy_tick(struct spl_turn *turn, void *state, const struct spl_tick *tick)
+{
+	f.now += 12000; /* longer than the period */
+	if (++overlaps == 1)
+		CU_ASSERT_EQUAL(spl_close_self(turn), 0);
+	return SPL_DONE;
+}
+
+static void test_own_ticks_leave_turns(void)
+{
+	struct spot_lane *l;
+	uint64_t r;
+
+	timer_begin(&test_stage_actors);
+	l = f.lane[0].l;
+	overlaps = 0;
+	timer_callback = busy_tick;
+	timer_start_named(
+		"busy", 10000,
+		(struct spl_timer_options){.overrun = SPL_OVERRUN_CATCH_UP, .catch_up_max = 100});
+	r = fake_request(&f, "a", "hold", "nobody echo x");
+	for (int i = 0; i < 200; i++) {
+		f.now += 20000;
+		spot_timers(l, f.now, 64);
+		spot_run(l, 64, UINT64_MAX);
+	}
+	CU_ASSERT(overlaps > 100);
+	CU_ASSERT_EQUAL(f.close_wanted, 0); /* the handler that HOLDs comes before the close */
+	fake_send(&f, "a", "log", "p1");
+	fake_log_clear();
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, "yes");
+	for (int i = 0; i < 10; i++)
+		spot_run(l, 64, UINT64_MAX);
+	CU_ASSERT(fake_replied(&f, r, SPL_OK, "OK yes"));
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "resumed p1");
+	CU_ASSERT_EQUAL(f.close_wanted, 1);
+	fake_close(&f, "a", f.next_generation, SPL_CLOSING_EXPLICIT, 0);
+	for (int i = 0; i < 300 && test_spot("a"); i++)
+		spot_run(l, 64, UINT64_MAX);
+	CU_ASSERT_PTR_NULL(test_spot("a"));
+	test_stop();
+}
+
+/* Such a tick has a queue of its own too: a Spot that is full does not hold it back, and it does
+ * not fill the Spot's. */
+static void test_own_ticks_and_a_full_queue(void)
+{
+	timer_begin(&test_stage_actors);
+	timer_start_named("beat", 10 * FAKE_MS, (struct spl_timer_options){0});
+	fake_request(&f, "a", "hold", "nobody echo x");
+	fake_run(&f);
+	while (test_spot("a")->app.count < f.conf.queue_count)
+		fake_send(&f, "a", "log", "q");
+	timer_live(10 + LAG);
+	CU_ASSERT_EQUAL(ticks_got, 1);
+	CU_ASSERT_EQUAL(test_spot("a")->app.count, f.conf.queue_count);
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, NULL);
+	fake_run(&f);
+	CU_ASSERT_EQUAL(test_spot("a")->app.count, 0);
+	test_stop();
+}
+
 /* ---- admission ---- */
 
 /* T-TM-6 and S-TIMER-10: no room: the tick stays with the scheduler and comes when there is. */
@@ -302,7 +366,7 @@ static void test_close(void)
 	CU_ASSERT_EQUAL(n, 1);
 	fake_log_clear();
 	fake_advance(&f, 10 * MS);
-	spot_tick(f.lane[0].l, f.now, 64); /* accepted */
+	spot_timers(f.lane[0].l, f.now, 64); /* accepted */
 	fake_close(&f, "c", generation, SPL_CLOSING_HOST_SHUTDOWN, f.now + 1000 * MS);
 	timer_live(50);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "tick closing");
@@ -349,7 +413,7 @@ static void test_lease(void)
 	timer_begin(&test_stage);
 	timer_start_named("beat", 10 * FAKE_MS, (struct spl_timer_options){0});
 	fake_advance(&f, 12 * MS);
-	spot_tick(f.lane[0].l, f.now, 64);
+	spot_timers(f.lane[0].l, f.now, 64);
 	CU_ASSERT_EQUAL(test_spot("a")->app.count, 1);
 	f.lease = f.now + 5 * MS;
 	fake_advance(&f, 100 * MS);
@@ -365,7 +429,7 @@ static void test_lease(void)
 	fake_send(&f, "b", "probe", "");
 	fake_run(&f);
 	fake_advance(&f, 12 * MS);
-	spot_tick(f.lane[0].l, f.now, 64);
+	spot_timers(f.lane[0].l, f.now, 64);
 	ticks_got = 0;
 	fake_close(&f, "a", f.next_generation - 1, SPOT_FENCED, 0);
 	fake_close(&f, "b", generation, SPOT_FENCED, 0);
@@ -381,6 +445,8 @@ static const struct t_case cases[] = {
 	T(test_gate, "S-TIMER-10", "S-YIELD-3", "S-GATE-3"),
 	T(test_own_gates, "S-GATE-3", "S-GATE-4", "S-YIELD-2", "S-KIND-4"),
 	T(test_tick_asks_its_spot, "S-REENT-1"),
+	T(test_own_ticks_leave_turns, "S-GATE-4", "S-TURN-4"),
+	T(test_own_ticks_and_a_full_queue, "S-GATE-1", "S-LIM-1"),
 	T(test_no_room, "S-TIMER-10"),
 	T(test_before_ready, "S-TIMER-12", "S-CREATE-5"),
 	T(test_close, "S-TIMER-14", "S-CLOSE-4"),

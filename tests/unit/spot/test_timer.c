@@ -66,10 +66,10 @@ static void test_newest_at_start(void)
 	timer_begin(&test_stage);
 	timer_start_named("beat", 10 * FAKE_MS, (struct spl_timer_options){0});
 	fake_advance(&f, 12 * MS);
-	spot_tick(f.lane[0].l, f.now, 64); /* queued: one is due */
+	spot_timers(f.lane[0].l, f.now, 64); /* queued: one is due */
 	CU_ASSERT_EQUAL(test_spot("a")->app.count, 1);
 	fake_advance(&f, 20 * MS);
-	spot_tick(f.lane[0].l, f.now, 64);
+	spot_timers(f.lane[0].l, f.now, 64);
 	CU_ASSERT_EQUAL(test_spot("a")->app.count, 1); /* and never twice */
 	fake_run(&f);
 	CU_ASSERT_EQUAL(ticks_got, 1);
@@ -215,7 +215,7 @@ static void test_again(void)
 	timer_start.period = 40 * FAKE_MS;
 	fake_send(&f, "a", "probe", "");
 	fake_advance(&f, 10 * MS);
-	spot_tick(f.lane[0].l, f.now, 64);
+	spot_timers(f.lane[0].l, f.now, 64);
 	CU_ASSERT_EQUAL(test_spot("a")->app.count, 2);
 	fake_run(&f);
 	CU_ASSERT_EQUAL(ticks_got, 2);
@@ -230,7 +230,7 @@ static void test_again(void)
 	fake_advance(&f, 40 * MS);
 	test_stage_probe = cancel_it;
 	fake_send(&f, "a", "probe", "");
-	spot_tick(f.lane[0].l, f.now, 64);
+	spot_timers(f.lane[0].l, f.now, 64);
 	CU_ASSERT_EQUAL(test_spot("a")->app.count, 2);
 	fake_run(&f);
 	CU_ASSERT_EQUAL(ticks_got, 3);

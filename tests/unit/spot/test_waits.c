@@ -156,8 +156,50 @@ static void test_several_waits(void)
 	test_stop();
 }
 
+/* A handler that asks for the close and then yields: the close is asked for when it has ended, not
+ * its turn (S-CLOSE-6), and it may still ask its own Spot. */
+static int closes_rc[2];
+static int closed_answer(struct spl_turn *turn, void *state, const struct spl_result *r, void *ctx)
+{
+	CU_ASSERT_EQUAL(r->kind, SPL_OK);
+	CU_ASSERT_EQUAL(f.close_wanted, 0);
+	fake_log("answered");
+	return SPL_DONE;
+}
+
+static int closes_and_yields(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	struct spl_target t;
+	struct spl_call *c;
+
+	closes_rc[0] = spl_close_self(turn);
+	closes_rc[1] = spl_close_self(turn);
+	CU_ASSERT_EQUAL(spl_target_set(&t, "a", 1), 0);
+	CU_ASSERT_EQUAL(
+		spl_request(turn, &t, spl_packet_key("echo", 4), 0, "x", 1, 0, SPL_WAIT_YIELD, &c),
+		0);
+	CU_ASSERT_EQUAL(spl_call_then(turn, c, closed_answer, NULL), 0);
+	return SPL_SUSPENDED;
+}
+
+static void test_close_self_and_yield(void)
+{
+	test_start(1);
+	test_stage_probe = closes_and_yields;
+	fake_create(&f, "a", fake_stage(&test_stage));
+	fake_log_clear();
+	fake_send(&f, "a", "probe", "");
+	fake_run(&f);
+	CU_ASSERT_EQUAL(closes_rc[0], 0);
+	CU_ASSERT_EQUAL(closes_rc[1], -EALREADY);
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "answered");
+	CU_ASSERT_EQUAL(f.close_wanted, 1);
+	test_stop();
+}
+
 static const struct t_case cases[] = {
 	T(test_cancel, "S-COMPL-9", "S-COMPL-1"),
+	T(test_close_self_and_yield, "S-CLOSE-6"),
 	T(test_several_waits, "S-YIELD-6", "S-TURN-1", "S-TURN-8", "S-CF-1"),
 };
 
