@@ -94,6 +94,17 @@ static void to_line(struct spot_lane *l, struct spot_rec *r, uint32_t topic)
 	t->cast_count++;
 }
 
+/* Every subscriber of this lane has it in its queue, or was passed over. The credit goes back now:
+ * how long one of them takes must not stop the publisher, or the others (S-MCAST-12). */
+static void leave(struct spot_lane *l, struct spot_rec *cast)
+{
+	if (cast->refs > 1) {
+		spot_done_add(l, NULL, cast->origin, cast->flow, cast->charge);
+		cast->charge = 0;
+	}
+	spot_cast_put(l, cast);
+}
+
 /* A place in the line: a burst may bring more publishes than it has, although nobody is full. */
 static bool make_room(struct spot_lane *l)
 {
@@ -131,9 +142,12 @@ enum spl_message_fail spot_cast_in(struct spot_lane *l, struct spot_rec *r,
 	r->msg.deadline_ns = 0;
 	if (!here && l->conf.lanes > 1)
 		other_lanes(l, r, key);
-	if (topic)
+	if (topic) {
 		to_line(l, r, topic);
-	spot_cast_put(l, r);
+		spot_cast_put(l, r);
+	} else {
+		leave(l, r);
+	}
 	return SPL_FAIL_COUNT;
 }
 
@@ -208,17 +222,6 @@ static void casts_drop(struct spot_lane *l)
 	t->cast_count = 0;
 }
 
-/* Every subscriber has it in its queue, or was passed over. The credit goes back now: how long one
- * of them takes must not stop the publisher, or the others (S-MCAST-12). */
-static void leave_line(struct spot_lane *l, struct spot_rec *cast)
-{
-	if (cast->refs > 1) {
-		spot_done_add(l, NULL, cast->origin, cast->flow, cast->charge);
-		cast->charge = 0;
-	}
-	spot_cast_put(l, cast);
-}
-
 unsigned spot_casts_step(struct spot_lane *l)
 {
 	struct spot_topics *t = &l->topics;
@@ -238,7 +241,7 @@ unsigned spot_casts_step(struct spot_lane *l)
 		t->cast_begun = false;
 		t->cast_head = cast->next;
 		t->cast_count--;
-		leave_line(l, cast);
+		leave(l, cast);
 		looked++;
 	}
 	return looked;

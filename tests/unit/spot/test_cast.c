@@ -126,6 +126,33 @@ static void test_until_the_last(void)
 	test_stop();
 }
 
+/* The same when all who read it are in another lane. */
+static void test_credit_of_other_lanes(void)
+{
+	uint32_t lane;
+	char id[64];
+
+	cast_begin(2);
+	lane = spl_key_lane(&cast_news.key, 2);
+	for (int i = 0;; i++) {
+		struct spl_key key;
+
+		snprintf(id, sizeof(id), "s%d-world/news/news", i);
+		key = fake_key(id);
+		if (spl_key_lane(&key, 2) != lane)
+			break;
+	}
+	cast_make(id);
+	cast_from_peer("world", "news", "news", "x");
+	CU_ASSERT_EQUAL(f.casts, 1);
+	CU_ASSERT_EQUAL(f.charged, 0);
+	CU_ASSERT_EQUAL(f.buffers, 1);
+	fake_run(&f);
+	CU_ASSERT_EQUAL(cast_heard_by(id), 1);
+	CU_ASSERT_EQUAL(f.buffers, 0);
+	test_stop();
+}
+
 /* Pool low: one copy for all. */
 static void test_pool_low(void)
 {
@@ -290,6 +317,7 @@ static const struct t_case cases[] = {
 	T(test_own, "S-MCAST-5"),
 	T(test_one_payload, "S-MCAST-4", "S-META-3"),
 	T(test_until_the_last, "S-MCAST-4", "S-MSG-4"),
+	T(test_credit_of_other_lanes, "S-MCAST-12"),
 	T(test_pool_low, "S-MCAST-4"),
 	T(test_order, "S-MCAST-10"),
 	T(test_full, "S-MCAST-8", "S-MCAST-11", "S-MCAST-12", "S-LIM-5"),
