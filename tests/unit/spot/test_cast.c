@@ -315,13 +315,13 @@ static const struct t_case cases[] = {
 	T(test_match, "S-TOPIC-1", "S-MCAST-1", "S-MCAST-13", "S-MSG-3"),
 	T(test_nobody, "S-MCAST-9", "S-MCAST-1", "S-NAME-2"),
 	T(test_own, "S-MCAST-5"),
-	T(test_one_payload, "S-MCAST-4", "S-META-3"),
+	T(test_one_payload, "S-MCAST-4", "S-META-3", "S-MCAST-15"),
 	T(test_until_the_last, "S-MCAST-4", "S-MSG-4"),
 	T(test_credit_of_other_lanes, "S-MCAST-12"),
 	T(test_pool_low, "S-MCAST-4"),
 	T(test_order, "S-MCAST-10"),
 	T(test_full, "S-MCAST-8", "S-MCAST-11", "S-MCAST-12", "S-LIM-5"),
-	T(test_snapshot, "S-MCAST-2", "S-MCAST-14", "S-TOPIC-3"),
+	T(test_snapshot, "S-MCAST-2", "S-MCAST-14", "S-TOPIC-3", "S-CLOSE-8"),
 	T(test_end_on_the_way, "S-MCAST-14"),
 };
 

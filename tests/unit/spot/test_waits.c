@@ -5,6 +5,7 @@
 #include "common/ids.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 #define f test_rig
 
@@ -197,9 +198,93 @@ static void test_close_self_and_yield(void)
 	test_stop();
 }
 
+/* T-TURN-9: what a thread keeps for itself does not go with a turn: the lane is run by one thread
+ * up to the wait, by another one from there on, and the handler finds its Spot, its lane and its
+ * calls. */
+static __thread int of_this_thread;
+static int seen_by_thread;
+static struct spl_turn *held_turn;
+static int resumed_elsewhere(struct spl_turn *turn, void *state, const struct spl_result *r,
+			     void *ctx)
+{
+	seen_by_thread = of_this_thread;
+	CU_ASSERT_PTR_EQUAL(turn, held_turn);
+	CU_ASSERT_EQUAL(spl_spot_id(turn)->len, 1);
+	(void)spl_reply(turn, SPL_CONTENT_TEXT, "elsewhere", 9);
+	return SPL_DONE;
+}
+
+static int holds_here(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	struct spl_target t;
+	struct spl_call *c;
+
+	of_this_thread = 7;
+	held_turn = turn;
+	CU_ASSERT_EQUAL(spl_target_set(&t, "nobody", 6), 0);
+	CU_ASSERT_EQUAL(spl_request(turn, &t, 5, 0, NULL, 0, 0, SPL_WAIT_HOLD, &c), 0);
+	CU_ASSERT_EQUAL(spl_call_then(turn, c, resumed_elsewhere, NULL), 0);
+	return SPL_SUSPENDED;
+}
+
+static void *run_lane(void *arg)
+{
+	fake_run(&f);
+	return arg;
+}
+
+static void test_another_thread(void)
+{
+	pthread_t thread;
+	uint64_t r;
+
+	test_start(1);
+	test_stage_probe = holds_here;
+	fake_create(&f, "a", fake_stage(&test_stage));
+	r = fake_request(&f, "a", "probe", "");
+	fake_run(&f);
+	CU_ASSERT_EQUAL(of_this_thread, 7);
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, NULL);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, run_lane, NULL), 0);
+	CU_ASSERT_EQUAL(pthread_join(thread, NULL), 0);
+	CU_ASSERT(fake_replied(&f, r, SPL_OK, "elsewhere"));
+	CU_ASSERT_EQUAL(seen_by_thread, 0);
+	test_stop();
+}
+
+/* Outside a turn nothing of the stage interface does anything, and nothing waits. */
+static void test_outside_a_turn(void)
+{
+	struct spl_turn *turn;
+	struct spl_target t;
+	struct spl_topic topic;
+	struct spl_call *c;
+
+	test_start(1);
+	test_stage_probe = holds_here;
+	fake_create(&f, "a", fake_stage(&test_stage));
+	fake_send(&f, "a", "probe", "");
+	fake_run(&f);
+	turn = held_turn; /* it waits: it is nobody's turn now */
+	CU_ASSERT_EQUAL(spl_target_set(&t, "a", 1), 0);
+	CU_ASSERT_EQUAL(spl_topic_set(&topic, "world", 5, "x", 1), 0);
+	CU_ASSERT_EQUAL(spl_send(turn, &t, 5, 0, NULL, 0), -EINVAL);
+	CU_ASSERT_EQUAL(spl_request(turn, &t, 5, 0, NULL, 0, 0, SPL_WAIT_HOLD, &c), -EINVAL);
+	CU_ASSERT_EQUAL(spl_reply(turn, 0, NULL, 0), -EINVAL);
+	CU_ASSERT_EQUAL(spl_publish(turn, &topic, 5, 0, NULL, 0), -EINVAL);
+	CU_ASSERT_EQUAL(spl_close_self(turn), -EINVAL);
+	CU_ASSERT_EQUAL(spl_timer_cancel(turn, (struct spl_timer){1}), -EINVAL);
+	CU_ASSERT_PTR_NULL(spl_spot_id(turn));
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, NULL);
+	fake_run(&f);
+	test_stop();
+}
+
 static const struct t_case cases[] = {
 	T(test_cancel, "S-COMPL-9", "S-COMPL-1"),
 	T(test_close_self_and_yield, "S-CLOSE-6"),
+	T(test_another_thread, "S-TURN-9"),
+	T(test_outside_a_turn, "S-REENT-6"),
 	T(test_several_waits, "S-YIELD-6", "S-TURN-1", "S-TURN-8", "S-CF-1"),
 };
 

@@ -173,6 +173,54 @@ static void test_zone_refuses(void)
 	test_stop();
 }
 
+/* All that the public headers say, one after another. */
+static const char *public_headers(void)
+{
+	static char text[1 << 18];
+	size_t n = 0;
+	FILE *in = popen("cat " SOURCE_DIR "/include/spotlane/*.h", "r");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(in);
+	n = fread(text, 1, sizeof(text) - 1, in);
+	CU_ASSERT_FATAL(n > 0 && n < sizeof(text) - 1);
+	text[n] = '\0';
+	CU_ASSERT_EQUAL(pclose(in), 0);
+	return text;
+}
+
+/* T-ST-1: what a stage asks of the program that loads it is declared in a public header, or is
+ * libc's; no symbol of the rooms, of DPDK or of the store is within its reach. */
+static void test_public_headers_alone(void)
+{
+	static const char *const stages[] = {"counter", "room", "zone"};
+	const char *headers = public_headers();
+	unsigned asked = 0;
+
+	for (size_t i = 0; i < T_COUNT(stages); i++) {
+		char line[256], call[80];
+		FILE *in;
+
+		snprintf(line, sizeof(line), "nm -D --undefined-only " EXAMPLES_DIR "/%s.so",
+			 stages[i]);
+		in = popen(line, "r");
+		CU_ASSERT_PTR_NOT_NULL_FATAL(in);
+		while (fgets(line, sizeof(line), in)) {
+			char name[64] = "";
+
+			CU_ASSERT_EQUAL_FATAL(sscanf(line, " %*s %63[A-Za-z0-9_]", name), 1);
+			CU_ASSERT(strncmp(name, "rte_", 4) && strncmp(name, "spot_", 5) &&
+				  strncmp(name, "lane_", 5) && strncmp(name, "flow_", 5));
+			if (strncmp(name, "spl_", 4) != 0)
+				continue;
+			asked++;
+			snprintf(call, sizeof(call), "%s(", name);
+			CU_ASSERT_PTR_NOT_NULL(strstr(headers, call));
+		}
+		CU_ASSERT_EQUAL(pclose(in), 0);
+	}
+	CU_ASSERT(asked >= 8);
+}
+
 static void put64(uint8_t *p, uint64_t v)
 {
 	for (int i = 7; i >= 0; i--, v >>= 8)
@@ -298,6 +346,7 @@ static void test_plants(void)
 static const struct t_case cases[] = {
 	T(test_zone, "S-STAGE-3", "S-STAGE-7", "S-TIMER-10", "S-MCAST-13"),
 	T(test_zone_refuses),
+	T(test_public_headers_alone, "S-STAGE-1"),
 	T(test_counter),
 	T(test_roll),
 	T(test_plants),
