@@ -87,6 +87,17 @@ static void send_back(struct agent *a)
 	}
 }
 
+/* For people: a callback of a stage that failed and whose sender was not told (S-TIMER-13). */
+static void agent_failed(struct agent *a, struct lane_event *e)
+{
+	log_warn("stage", "%s failed type=%s spot=%.*s %s=%.*s kind=%s untold=%llu",
+		 e->op ? "timer" : "handler", e->stage->desc->type, e->id.len,
+		 (const char *)e->id.b, e->op ? "timer" : "packet", (int)e->bytes,
+		 (const char *)e->data, spl_error_name(e->error),
+		 (unsigned long long)e->correlation);
+	agent_event_back(a, e);
+}
+
 static void take_event(struct agent *a, struct lane_event *e)
 {
 	switch ((enum lane_event_kind)e->kind) {
@@ -101,6 +112,9 @@ static void take_event(struct agent *a, struct lane_event *e)
 		break;
 	case LANE_EV_CALLED:
 		agent_called(a, e);
+		break;
+	case LANE_EV_FAILED:
+		agent_failed(a, e);
 		break;
 	}
 }

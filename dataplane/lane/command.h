@@ -88,24 +88,26 @@ enum lane_event_kind {
 	LANE_EV_MISSING,      /* a request of a Spot here met no Spot */
 	LANE_EV_CLOSE_WANTED, /* a stage closes its own Spot */
 	LANE_EV_CALLED,	      /* the end of a LANE_CALL request */
+	LANE_EV_FAILED,	      /* a callback failed, for the log */
 };
 
 struct lane_event {
 	struct lane_event *next;
 	uint8_t kind;	/* enum lane_event_kind */
-	uint8_t op;	/* MESH: enum spl_message_kind */
+	uint8_t op;	/* MESH: enum spl_message_kind; FAILED: 1 for a timer */
 	uint8_t origin; /* MISSING: enum spot_origin */
-	uint8_t error;	/* CALLED */
+	uint8_t error;	/* CALLED, FAILED */
 	uint16_t lane;
 	uint16_t content;
 	uint32_t bytes, charge;
-	const void *data; /* MESH: body; CALLED: reply */
+	const void *data; /* MESH: body; CALLED: reply; FAILED: name of the packet or timer */
 	void *buf;	  /* what `data` lies in, a buffer handle of the lane */
-	uint64_t flow, correlation;
-	uint64_t deadline; /* CLOCK_BOOTTIME ns, 0 none */
+	uint64_t flow, correlation; /* FAILED: so many before it that were not told */
+	uint64_t deadline;	    /* CLOCK_BOOTTIME ns, 0 none */
 	uint64_t object_generation;
 	struct spl_key key;
-	struct spl_name id; /* MISSING, CLOSE_WANTED */
+	const struct spot_stage *stage; /* FAILED */
+	struct spl_name id;		/* MISSING, CLOSE_WANTED, FAILED */
 };
 
 #endif

@@ -37,9 +37,10 @@
 #define LANE_TIMER_STEP	  16u	 /* flows whose timers are looked at in a pass */
 #define LANE_EVENTS	  1024u	 /* events with the agent at once */
 #define LANE_ACK_NS	  20000u /* acknowledgements of a flood go together: so long and a pass */
-#define LANE_LATE_PART	  16u	/* part of the lane's memory that replies to one peer may wait in */
-#define LANE_COPY_OUT	  64u	/* messages moved out of buffers in a pass */
-#define LANE_BUFFER_BYTES 2304u /* data room of a packet buffer, headroom included */
+#define LANE_LATE_PART	  16u /* part of the lane's memory that replies to one peer may wait in */
+#define LANE_COPY_OUT	  64u /* messages moved out of buffers in a pass */
+#define LANE_FAILURE_NS	  1000000000u /* at most one failed callback is told in so long */
+#define LANE_BUFFER_BYTES 2304u	      /* data room of a packet buffer, headroom included */
 
 /* Shared by all threads of the dataplane. */
 struct lane_shared {
@@ -158,6 +159,7 @@ struct lane {
 	struct lane_event *free_events;
 	struct lane_command *answered_head, *answered_tail; /* for the agent, ring was full */
 	struct lane_event *raised_head, *raised_tail;
+	uint64_t failure_at, failures_missed; /* ns: the next one is told then */
 	struct lane_message *return_head, *return_tail;
 	struct lane_message *reply_head, *reply_tail; /* to other lanes: none is given up */
 

@@ -84,6 +84,17 @@ struct spot_answer {
 	uint64_t object_generation;
 };
 
+/* A callback that failed and that nobody was told of: a timer's, a send's, a publish's (S-TURN-10,
+ * S-TIMER-13). Everything is borrowed until failed() returns. */
+struct spot_failure {
+	const struct spot_stage *stage;
+	const struct spl_name *id; /* of the Spot */
+	bool is_timer;		   /* `name` is a timer's, otherwise a packet's */
+	uint8_t kind;		   /* enum spl_error */
+	const void *name;
+	uint32_t name_bytes;
+};
+
 struct spot_env {
 	void *host;
 
@@ -116,6 +127,9 @@ struct spot_env {
 	/* The one answer to a command. Must take it: the agent keeps no more commands open than
 	 * the host has room for answers. */
 	void (*answer)(void *host, const struct spot_answer *answer);
+
+	/* For a log: the host may drop as many as it likes, they are counted by name here. */
+	void (*failed)(void *host, const struct spot_failure *failure);
 
 	/* A Spot wants to be closed (spl_close_self(), S-CLOSE-6): the agent asks the authority,
 	 * and spot_close() follows. 0; -EAGAIN: tried again in a later pass. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lane file: see timer.h. */
 #include "dataplane/spot/queue.h"
+#include "dataplane/spot/turn.h"
 #include "dataplane/spot/timer.h"
 
 #define LATER 8u /* ticks of the wheel until one is tried again that may not come now */
@@ -276,6 +277,7 @@ void spot_timer_end(struct spot_lane *l, struct spot *s, struct spot_rec *r, int
 {
 	if (rc != SPL_DONE) {
 		spot_count(l, SPL_C_TICKS_FAILED, 1);
+		spot_turn_failed(l, s, true, r->tick.name->b, r->tick.name->len, rc);
 		if (r->timer & TIMER_F_STOPS)
 			r->timer |= TIMER_F_DISPOSED;
 	}

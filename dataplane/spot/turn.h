@@ -38,6 +38,10 @@ static inline struct spl_turn *turn_handle(const struct spot_rec *r)
  * suspension, or the terminal. */
 enum step spot_turn_end(struct spot_lane *l, struct spot *s, struct spot_rec *r, int rc);
 
+/* Tells the host of a callback of `s` that failed; `rc` is what it returned. */
+void spot_turn_failed(struct spot_lane *l, struct spot *s, bool is_timer, const void *name,
+		      uint32_t name_bytes, int rc);
+
 /* Goes on with the turn that holds the gate: its call has ended. */
 enum step spot_turn_resume(struct spot_lane *l, struct spot *s, uint64_t t);
 

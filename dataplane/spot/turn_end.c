@@ -40,6 +40,21 @@ static int checked(const struct spot_rec *r, int rc)
 	return SPL_FAIL(SPL_E_INTERNAL_FAILURE);
 }
 
+void spot_turn_failed(struct spot_lane *l, struct spot *s, bool is_timer, const void *name,
+		      uint32_t name_bytes, int rc)
+{
+	const struct spot_failure f = {
+		.stage = spot_stage_of(l, s),
+		.id = spot_name_of(spot_cold_of(s)),
+		.is_timer = is_timer,
+		.kind = (uint8_t)(rc & 0xff),
+		.name = name,
+		.name_bytes = name_bytes,
+	};
+
+	l->env.failed(l->env.host, &f);
+}
+
 static void end_message(struct spot_lane *l, struct spot *s, struct spot_rec *r, int rc)
 {
 	s->app.count--;
@@ -50,6 +65,12 @@ static void end_message(struct spot_lane *l, struct spot *s, struct spot_rec *r,
 		l->tally.finished++;
 		spot_rec_end(l, r);
 	} else {
+		if (r->kind != SPL_MSG_SPOT_REQUEST) { /* its sender is told */
+			const char *packet =
+				r->origin == SPOT_FROM_CAST ? r->cast->msg.packet : r->msg.packet;
+
+			spot_turn_failed(l, s, false, packet, (uint32_t)strlen(packet), rc);
+		}
 		spot_fail(l, r, SPL_FAIL_HANDLER, (uint8_t)(rc & 0xff));
 	}
 }

@@ -59,6 +59,10 @@ static void host_answer(void *host, const struct spot_answer *a)
 		abort();
 }
 
+static void host_failed(void *host, const struct spot_failure *failure)
+{
+}
+
 static double cpu_ns(void)
 {
 	struct timespec t;
@@ -96,6 +100,7 @@ static struct spot_lane *make(uint32_t spots, struct spl_key *keys, const struct
 		.release = host_release,
 		.missing = host_missing,
 		.answer = host_answer,
+		.failed = host_failed,
 	};
 	void *mem[SPOT_MEM_COUNT];
 	struct spot_lane *l;

@@ -12,7 +12,6 @@
 #include <rte_cycles.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define NEED(x) \
@@ -140,6 +139,8 @@ static unsigned take_from_lanes(struct t_node *n)
 				rte_pktmbuf_free(p);
 			} else if (hop_kind(item[j]) == HOP_COMMAND) {
 				*(bool *)((struct lane_command *)p)->owner = true;
+			} else if (((struct lane_event *)p)->kind == LANE_EV_FAILED) {
+				t_node_failure(n, p);
 			} else {
 				NEED(n->n_events < T_COUNT(n->event));
 				n->event[n->n_events++] = p;

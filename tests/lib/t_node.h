@@ -73,6 +73,9 @@ struct t_node {
 	unsigned mbufs_used;	       /* base line */
 	struct lane_event *event[256]; /* raised and not given back */
 	unsigned n_events;
+	unsigned failures; /* LANE_EV_FAILED, and the last of them */
+	struct lane_event failure;
+	char failure_name[64];
 };
 
 /* EAL must run. */
@@ -106,6 +109,9 @@ void t_peer_raw(struct t_peer *p, unsigned lane, const void *message, uint32_t b
 void t_peer_control(struct t_peer *p, unsigned lane, uint8_t kind, uint64_t correlation);
 /* The reply to a correlation, NULL when it has not come. */
 const struct t_reply *t_peer_reply(const struct t_peer *p, uint64_t correlation);
+
+/* What the agent would write to its log: notes the event and gives it back. */
+void t_node_failure(struct t_node *n, struct lane_event *e);
 
 /* Counters, summed over the lanes. */
 uint64_t t_node_counter(const struct t_node *n, enum spl_lane_counter c);

@@ -3,6 +3,8 @@
  * test's thread while the lanes rest. */
 #include "tests/lib/t_node.h"
 
+#include <stdio.h>
+
 #include <CUnit/CUnit.h>
 
 uint64_t t_node_counter(const struct t_node *n, enum spl_lane_counter c)
@@ -66,4 +68,15 @@ void t_node_check_laws(const struct t_node *n)
 {
 	for (unsigned i = 0; i < n->sh.lanes; i++)
 		check_lane(&n->sh.stats->lane[i]);
+}
+
+void t_node_failure(struct t_node *n, struct lane_event *e)
+{
+	void *item = hop_tag(e, HOP_EVENT);
+
+	n->failure = *e;
+	snprintf(n->failure_name, sizeof(n->failure_name), "%.*s", (int)e->bytes,
+		 (const char *)e->data);
+	n->failures++;
+	CU_ASSERT_EQUAL_FATAL(hop_push(&n->sh.hop, n->sh.lanes, e->lane, &item, 1), 1);
 }

@@ -37,6 +37,9 @@ grep -q NotFound "$dir/out" || fail "not NotFound: $(cat "$dir/out")"
 status 1 spot request lobby no-such-packet
 status 0 -j spot request lobby roll
 status 1 -j spot send nobody say --payload x
+status 0 spot send lobby say --payload x # too short: the room fails, and nobody is told but the log
+must_wait_for 'a line about the handler that failed' 10 \
+  grep -q 'handler failed type=room spot=lobby packet=say kind=ProtocolError' "$dir/dataplane.log"
 for view in drops lanes ports links; do
   status 0 stats show $view
   status 0 -j stats show $view

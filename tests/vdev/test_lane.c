@@ -2,6 +2,7 @@
 /* The real loop, in one process: frames in at a port of rings, through link, Spots and stage, and
  * frames out. Runs with 1, 2 and 3 lanes (T_LANES).
  */
+#include "common/clock.h"
 #include "common/wire_msg.h"
 #include "tests/lib/t_main.h"
 #include "tests/lib/t_node.h"
@@ -503,6 +504,36 @@ static void test_lane_peer_may_go_while_its_messages_wait(void)
 	t_node_stop(&node);
 }
 
+/* A handler that fails without a sender to be told: one line for the log in a second, with what
+ * nobody was told of in between. */
+static void test_lane_tells_of_failures(void)
+{
+	uint64_t now = 1000 * (uint64_t)CLOCK_NS_PER_S;
+	struct t_peer *p;
+
+	start((struct t_node_conf){.fake_ns = &now});
+	p = t_node_peer(&node);
+	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, "a", "t"), SPOT_ACCEPTED);
+	for (int i = 0; i < 5; i++)
+		t_peer_send(p, SPL_MSG_SPOT_SEND, "a", "add", "x", 1, 0); /* no u64 */
+	for (int i = 0; i < 200; i++, now += 100000)
+		t_node_step(&node);
+	CU_ASSERT_EQUAL(node.failures, 1);
+	CU_ASSERT_EQUAL(node.failure.error, SPL_E_PROTOCOL_ERROR);
+	CU_ASSERT_EQUAL(node.failure.id.len, 1);
+	CU_ASSERT_STRING_EQUAL(node.failure.stage->desc->type, "t");
+	CU_ASSERT_STRING_EQUAL(node.failure_name, "add");
+	CU_ASSERT_EQUAL(node.failure.correlation, 0);
+	now += CLOCK_NS_PER_S;
+	t_peer_send(p, SPL_MSG_SPOT_SEND, "a", "add", "x", 1, 0);
+	for (int i = 0; i < 200; i++, now += 100000)
+		t_node_step(&node);
+	CU_ASSERT_EQUAL(node.failures, 2);
+	CU_ASSERT_EQUAL(node.failure.correlation, 4);
+	CU_ASSERT_EQUAL(t_node_fails(&node, SPL_FAIL_HANDLER), 6);
+	t_node_stop(&node);
+}
+
 static const struct t_case cases[] = {
 	T(test_lane_answers_requests_and_takes_sends, "S-DIR-4", "S-DIR-6"),
 	T(test_lane_error_kinds, "S-DIR-10"),
@@ -516,6 +547,7 @@ static const struct t_case cases[] = {
 	T(test_lane_full_queue_refuses_and_holds_nobody_back, "S-ERR-3", "S-LIM-1"),
 	T(test_lane_fenced_starts_nothing, "S-LEASE-2"),
 	T(test_lane_bad_packets_have_their_reason),
+	T(test_lane_tells_of_failures, "S-TURN-10"),
 	T(test_lane_low_pool_copies_out),
 	T(test_lane_without_records_still_serves_control),
 	T(test_lane_peer_may_go_while_its_messages_wait),

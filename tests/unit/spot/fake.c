@@ -156,6 +156,16 @@ static void host_answer(void *host, const struct spot_answer *a)
 		spot_plan_remove(&fl->plan, a->stage, a->id_len);
 }
 
+static void host_failed(void *host, const struct spot_failure *x)
+{
+	struct fake *f = ((struct fake_lane *)host)->f;
+
+	f->failures++;
+	snprintf(f->failure, sizeof(f->failure), "%s %.*s of %.*s (%s): %s",
+		 x->is_timer ? "timer" : "packet", (int)x->name_bytes, (const char *)x->name,
+		 x->id->len, (const char *)x->id->b, x->stage->desc->type, spl_error_name(x->kind));
+}
+
 static int host_close_wanted(void *host, const struct spl_key *key, const struct spl_name *id,
 			     uint64_t generation)
 {
@@ -213,6 +223,7 @@ void fake_start(struct fake *f)
 		.release = host_release,
 		.missing = host_missing,
 		.answer = host_answer,
+		.failed = host_failed,
 		.close_wanted = host_close_wanted,
 	};
 

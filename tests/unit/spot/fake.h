@@ -54,7 +54,8 @@ struct fake {
 	int send_error;	   /* what send() answers, 0 = it sends */
 	int missing_error; /* what missing() answers */
 	int close_error;
-	unsigned missing, close_wanted, casts;
+	unsigned missing, close_wanted, casts, failures;
+	char failure[96]; /* the last: "timer|packet NAME of SPOT (TYPE): KIND" */
 	_Atomic uint32_t *topic_lanes;
 	struct spl_key missing_key;
 	uint64_t missing_correlation;

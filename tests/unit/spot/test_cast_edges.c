@@ -122,6 +122,9 @@ static void test_failures(void)
 	fake_run(&f);
 	CU_ASSERT_EQUAL(cast_n_seen, 2);
 	CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_HANDLER), 2);
+	CU_ASSERT_EQUAL(f.failures, 2);
+	CU_ASSERT_STRING_EQUAL(f.failure,
+			       "packet news of b-world/news/news (cast_member): DataLost");
 	cast_from_peer("world", "news", "news", "x");
 	spot_run(f.lane[0].l, 0, UINT64_MAX);
 	f.lease = f.now;

@@ -284,6 +284,8 @@ static void test_failure(void)
 	timer_live(33);
 	CU_ASSERT_EQUAL(ticks_got, 3);
 	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_TICKS_FAILED), 1);
+	CU_ASSERT_STRING_EQUAL(f.failure, "timer beat of a (test): DataLost");
+	CU_ASSERT_EQUAL(f.failures, 1);
 	timer_start_named("beat", 10 * FAKE_MS,
 			  (struct spl_timer_options){.stop_on_failure = true});
 	handle[0] = timer_start.timer;
@@ -447,7 +449,7 @@ static const struct t_case cases[] = {
 	T(test_arguments, "S-TIMER-1", "S-TIMER-2"),
 	T(test_again, "S-TIMER-3", "S-TIMER-11"),
 	T(test_foreign, "S-TIMER-11"),
-	T(test_failure, "S-TURN-10"),
+	T(test_failure, "S-TURN-10", "S-TIMER-13"),
 	T(test_one_shot, "S-TIMER-17"),
 	T(test_from_its_callback, "S-TIMER-3", "S-TIMER-11"),
 	T(test_limits, "S-TIMER-19"),
