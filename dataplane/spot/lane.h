@@ -84,7 +84,6 @@ struct spot_lane {
 	uint32_t calls_end_at;
 	uint64_t call_serial;
 	uint32_t copy_at;
-	uint32_t suspended;
 	struct spot_kind kinds[SPL_STAGES_MAX]; /* by index, filled when the first Spot comes */
 	struct lanemem mem;
 	uint64_t mem_own; /* blocks of it that this room holds */

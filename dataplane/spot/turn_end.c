@@ -23,7 +23,6 @@ static void suspend(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
 	s->gate.flags |= SPOT_F_HELD;
 	spot_cold_of(s)->running = spot_rec_index(l, r);
-	l->suspended++;
 	if (r->kind < REC_CREATE)
 		spot_count(l, SPL_C_MESSAGES_RUNNING, 1);
 }
@@ -127,7 +126,6 @@ enum step spot_turn_resume(struct spot_lane *l, struct spot *s, uint64_t t)
 	struct spot_rec *r = &l->recs[spot_cold_of(s)->running];
 
 	s->gate.flags &= (uint8_t) ~(SPOT_F_RESUME | SPOT_F_HELD);
-	l->suspended--;
 	if (r->kind < REC_CREATE)
 		spot_count(l, SPL_C_MESSAGES_RUNNING, (uint64_t)-1);
 	runs_again(l, s, r, t);

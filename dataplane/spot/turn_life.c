@@ -16,9 +16,7 @@ static int configure(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 	l->turn.epoch = r->epoch;
 	if (l->turn.misconfigured != SPL_OK)
 		return SPL_FAIL(l->turn.misconfigured);
-	return rc == SPL_DONE || (rc >= SPL_FAIL(0) && rc < SPL_FAIL(SPL_ERROR_COUNT))
-		       ? rc
-		       : SPL_FAIL(SPL_E_INTERNAL_FAILURE);
+	return rc == SPL_REJECTED ? SPL_FAIL(SPL_E_INTERNAL_FAILURE) : rc; /* on_create's word */
 }
 
 static int call_lifecycle(struct spot_lane *l, struct spot *s, struct spot_rec *r)

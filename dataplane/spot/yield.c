@@ -32,7 +32,6 @@ static void list_del(struct spot_lane *l, struct spot_cold *cold, const struct s
 
 void spot_yield(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
-	l->suspended++;
 	if (r->kind < REC_CREATE)
 		spot_count(l, SPL_C_MESSAGES_RUNNING, 1);
 	r->flags |= REC_F_YIELDED;
@@ -69,7 +68,6 @@ void spot_yield_take(struct spot_lane *l, struct spot_rec *r)
 {
 	r->waited = r->calls;
 	r->flags &= (uint8_t)~REC_F_RESUME;
-	l->suspended--;
 	if (r->kind < REC_CREATE)
 		spot_count(l, SPL_C_MESSAGES_RUNNING, (uint64_t)-1);
 	if (r->flags & REC_F_OWN)

@@ -11,6 +11,7 @@
  *
  * Exit 1 when the floor itself is slow or a message was not handled exactly once.
  */
+#include "tests/bench/bench_lib.h"
 #include "tests/bench/dispatch_floor.h"
 #include "tests/bench/dispatch_rx.h"
 #include "tests/lib/t_main.h"
@@ -51,14 +52,6 @@ static const struct spl_stage stage = {
 };
 static const struct spl_stage *const stages[] = {&stage};
 
-static double cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 /* Creates the Spots; their keys in `keys`. */
 static void create(struct t_node *n, struct spl_key *keys, uint32_t spots)
 {
@@ -77,12 +70,12 @@ static void create(struct t_node *n, struct spl_key *keys, uint32_t spots)
 static double floor_cost(struct dispatch_floor *fl, struct dispatch_rx *rx, bool is_short)
 {
 	uint64_t before = fl->handled, end = rx->messages + MESSAGES;
-	double begin = cpu_ns();
+	int64_t begin = bench_cpu_ns();
 
 	fl->is_short = is_short;
 	while (rx->messages < end)
 		dispatch_floor_pass(fl, rx);
-	return (cpu_ns() - begin) / (double)(fl->handled - before);
+	return (double)(bench_cpu_ns() - begin) / (double)(fl->handled - before);
 }
 
 static int compare(const void *a, const void *b)

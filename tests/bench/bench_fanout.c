@@ -26,11 +26,11 @@
 
 static uint64_t delivered, published, wrong;
 static uint64_t go_key, news_key;
+static const unsigned fans[] = {8, 100, FAN_MAX};
 static struct spl_topic topics[3]; /* by fan */
 
 struct member {
 	uint64_t bytes;
-	uint64_t spare;
 };
 
 static int on_news(struct spl_turn *turn, void *state, const struct spl_message *m,
@@ -44,7 +44,6 @@ static int on_news(struct spl_turn *turn, void *state, const struct spl_message 
 /* "sub-N": subscribes to every fan that is larger than N. */
 static int on_configure(struct spl_turn *turn, void *state)
 {
-	static const unsigned fans[] = {8, 100, FAN_MAX};
 	const struct spl_name *id = spl_spot_id(turn);
 	char text[64];
 	unsigned n;
@@ -252,7 +251,6 @@ static void create(struct fanout *t)
 
 static void measure(struct bench *b, unsigned lanes)
 {
-	static const unsigned fans[] = {8, 100, FAN_MAX};
 	static const struct spl_stage *const stages[] = {&stage};
 	struct t_node_conf conf = {.lanes = lanes, .stages = stages, .n_stages = 1};
 	struct fanout *t = calloc(1, sizeof(*t));

@@ -3,10 +3,9 @@
 #include "tests/bench/dispatch_rx.h"
 
 #include "common/wire_msg.h"
+#include "tests/bench/bench_lib.h"
 
 #include <rte_ethdev.h>
-
-#include <time.h>
 
 /* Of each flow; they go on from one case to the next. */
 static uint64_t numbers[DISPATCH_PEERS];
@@ -120,21 +119,13 @@ void dispatch_rx_end(struct dispatch_rx *rx)
 	in_use = NULL;
 }
 
-static double cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 double dispatch_rx_cost(struct dispatch_rx *rx, uint32_t messages)
 {
 	uint64_t before = *rx->handled, fed = rx->messages;
-	double begin = cpu_ns();
+	int64_t begin = bench_cpu_ns();
 
 	while (rx->messages - fed < messages)
 		lane_pass(rx->node->lane[0]);
-	begin = cpu_ns() - begin;
-	return begin / (double)(*rx->handled - before);
+	begin = bench_cpu_ns() - begin;
+	return (double)begin / (double)(*rx->handled - before);
 }

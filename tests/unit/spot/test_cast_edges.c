@@ -10,6 +10,7 @@
 #define f test_rig
 
 static int configure_rc[6];
+static int configure_returns = SPL_DONE;
 static int configures_only(struct spl_turn *turn, void *state)
 {
 	struct spl_target t;
@@ -24,7 +25,7 @@ static int configures_only(struct spl_turn *turn, void *state)
 	configure_rc[4] =
 		spl_timer_start(turn, "x", 1, 1, (spl_timer_fn)(void *)configures_only, NULL, NULL);
 	configure_rc[5] = spl_close_self(turn);
-	return SPL_DONE;
+	return configure_returns;
 }
 
 static const struct spl_stage configuring = {
@@ -68,6 +69,14 @@ static void test_refused(void)
 	fake_create(&f, "e", fake_stage(&configuring));
 	for (unsigned i = 0; i < T_COUNT(configure_rc); i++)
 		CU_ASSERT_EQUAL(configure_rc[i], -EINVAL);
+	/* Only on_create may decline, and there is nothing to wait for. */
+	for (int rc = SPL_SUSPENDED; rc <= SPL_REJECTED; rc++) {
+		configure_returns = rc;
+		fake_prepare(&f, "f", fake_stage(&configuring), NULL, 0);
+		fake_run(&f);
+		CU_ASSERT_EQUAL(fake_answer(&f, SPOT_PREPARE)->verdict, SPOT_FAILED);
+		CU_ASSERT_EQUAL(fake_answer(&f, SPOT_PREPARE)->error, SPL_E_INTERNAL_FAILURE);
+	}
 	test_stop();
 }
 
