@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define DP_MAGIC	  0x314c5053u /* "SPL1" */
-#define DP_VERSION	  3
+#define DP_VERSION	  4
 #define DP_PACKET_MAX	  65536 /* bytes of one packet, header included */
 #define DP_INLINE_MAX	  32768 /* bytes of one byte string inside a packet */
 #define DP_HEADER_BYTES	  36
@@ -128,6 +128,12 @@ enum dp_type {
 	F(u32, timers_max) /* of each lane */ \
 	F(u32, timers_per_spot) \
 	F(u32, subscriptions_max) /* of each lane */ \
+	F(u32, cpu_threads_min)	  /* of the workers */ \
+	F(u32, cpu_threads_max) \
+	F(u32, cpu_idle_ms) \
+	F(u32, cpu_queue) \
+	F(u32, io_operations) \
+	F(u64, work_result_bytes) \
 	F(text, mesh) \
 	F(text, file_prefix) \
 	F(bytes, lcores)     /* u16 each: cpu of lane i; empty = any */ \

@@ -130,6 +130,7 @@ int main(int argc, char **argv)
 	rc = agent_run(a, &signalled);
 	agent_stop(a);
 	sock_close(a->sock);
-	free(a);
+	if (!a->is_stuck)
+		free(a);
 	return rc;
 }

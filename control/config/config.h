@@ -116,6 +116,13 @@ struct config {
 		uint64_t credit_pool_bytes; /* 0 = seven eighths of the packet memory */
 		uint32_t peers;		    /* associations */
 	} limits;
+	struct { /* S-WORK-4 */
+		uint32_t cpu_threads_min, cpu_threads_max;
+		uint32_t cpu_idle_ms;
+		uint32_t cpu_queue;
+		uint32_t io_operations;
+		uint32_t results_mb;
+	} workers;
 	struct {
 		uint32_t send_ms; /* S-LIM-8 */
 		uint32_t request_ms;

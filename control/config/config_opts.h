@@ -101,6 +101,18 @@
 	  "the packet memory") \
 	X("limits.peers", config, limits.peers, INT, NULL, "1024", 1, 4096, START, \
 	  "associations with nodes and clients") \
+	X("workers.cpu_threads_min", config, workers.cpu_threads_min, INT, NULL, "1", 1, 256, \
+	  START, "threads for computations of stages, always") \
+	X("workers.cpu_threads_max", config, workers.cpu_threads_max, INT, NULL, "4", 1, 256, \
+	  START, "and while computations wait") \
+	X("workers.cpu_idle_ms", config, workers.cpu_idle_ms, INT, NULL, "10000", 1, CONF_MS_MAX, \
+	  START, "a thread above the minimum ends after so long without work") \
+	X("workers.cpu_queue", config, workers.cpu_queue, INT, NULL, "1024", 1, 65536, START, \
+	  "computations that wait for a thread") \
+	X("workers.io_operations", config, workers.io_operations, INT, NULL, "1024", 1, 65536, \
+	  START, "I/O operations of stages that are open") \
+	X("workers.results_mb", config, workers.results_mb, INT, NULL, "64", 1, 65536, START, \
+	  "memory of all results of the workers until their turns have ended, MiB") \
 	X("timeouts.send_ms", config, timeouts.send_ms, INT, NULL, "1000", 1, CONF_MS_MAX, START, \
 	  "a send of `spotctl` or of the management socket waits this long") \
 	X("timeouts.request_ms", config, timeouts.request_ms, INT, NULL, "30000", 1, CONF_MS_MAX, \

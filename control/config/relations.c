@@ -53,6 +53,18 @@ static void check_lease(const struct conf_reader *r)
 	fail_top(r, "lease.ttl_ms", why);
 }
 
+static void check_workers(const struct conf_reader *r)
+{
+	const struct config *c = r->cfg;
+	char why[CONF_WHY_MAX];
+
+	if (c->workers.cpu_threads_min <= c->workers.cpu_threads_max)
+		return;
+	snprintf(why, sizeof(why), "must be at least workers.cpu_threads_min (%u)",
+		 c->workers.cpu_threads_min);
+	fail_top(r, "workers.cpu_threads_max", why);
+}
+
 static void check_cpus(const struct conf_reader *r, const cpu_set_t *allowed)
 {
 	const struct conf_ints *l = &r->cfg->dataplane.lcores;
@@ -262,6 +274,7 @@ void conf_check_relations(const struct conf_reader *r, const cpu_set_t *allowed)
 	for (unsigned i = 0; i < r->cfg->n_stages; i++)
 		check_stage(r, i);
 	check_role(r);
+	check_workers(r);
 	check_lease(r);
 	check_cpus(r, allowed);
 	check_limits(r);

@@ -111,6 +111,12 @@ static void put_numbers(struct dp_config *m, const struct config *cfg)
 	m->timers_max = cfg->limits.timers_per_lane;
 	m->subscriptions_max = cfg->limits.subscriptions_per_lane;
 	m->timers_per_spot = cfg->limits.timers_per_spot;
+	m->cpu_threads_min = cfg->workers.cpu_threads_min;
+	m->cpu_threads_max = cfg->workers.cpu_threads_max;
+	m->cpu_idle_ms = cfg->workers.cpu_idle_ms;
+	m->cpu_queue = cfg->workers.cpu_queue;
+	m->io_operations = cfg->workers.io_operations;
+	m->work_result_bytes = (uint64_t)cfg->workers.results_mb << 20;
 	m->request_timeout_ms = cfg->timeouts.request_ms;
 	m->send_timeout_ms = cfg->timeouts.send_ms;
 	m->turn_budget_us = cfg->dataplane.turn_budget_us;

@@ -96,6 +96,7 @@ struct agent {
 	uint64_t epoch;
 	bool is_running; /* lanes run */
 	bool is_stopping;
+	bool is_stuck; /* stopped, and a thread of the workers still runs in it */
 	bool is_asked; /* SHUTDOWN_REQ was sent */
 	int exit_code;
 	bool is_void; /* the packet being written answers a control that is gone */
@@ -109,6 +110,7 @@ struct agent {
 	struct stage_set *stages;
 	struct lane_shared sh;
 	struct lane *lane[RUNCFG_LANES_MAX];
+	struct workers *workers;
 	struct port ports[PORTS_MAX];
 	int stats_fd;
 	bool is_huge;

@@ -138,6 +138,10 @@ int runcfg_take(struct runcfg *out, const struct dp_config *in, char *err, size_
 		return bad(err, err_bytes, "message_max", "1..16 MiB");
 	if (in->associations < 1 || in->associations > SPL_ASSOCIATIONS_MAX)
 		return bad(err, err_bytes, "associations", "1..4096");
+	if (in->cpu_threads_min < 1 || in->cpu_threads_min > in->cpu_threads_max ||
+	    in->cpu_threads_max > RUNCFG_THREADS_MAX)
+		return bad(err, err_bytes, "cpu_threads_min, cpu_threads_max",
+			   "1..256, the minimum first");
 	if (spl_name_set(&out->mesh, in->mesh.p, in->mesh.len))
 		return bad(err, err_bytes, "mesh", "no legal name");
 	out->file_prefix = keep(out, in->file_prefix);

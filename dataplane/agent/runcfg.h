@@ -11,8 +11,9 @@
 #include <spotlane/ids.h>
 #include <spotlane/limits.h>
 
-#define RUNCFG_LANES_MAX 127u /* one lcore is the agent's */
-#define RUNCFG_TEXT_MAX	 ((2 * DP_STAGES_MAX + DP_DIRS_MAX + DP_ARGS_MAX + 1) * 256u)
+#define RUNCFG_LANES_MAX   127u /* one lcore is the agent's */
+#define RUNCFG_THREADS_MAX 256u
+#define RUNCFG_TEXT_MAX	   ((2 * DP_STAGES_MAX + DP_DIRS_MAX + DP_ARGS_MAX + 1) * 256u)
 
 struct runcfg_stage {
 	const char *module;

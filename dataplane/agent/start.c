@@ -8,6 +8,7 @@
 #include "dataplane/observe/segment.h"
 #include "dataplane/port/eal.h"
 #include "dataplane/port/pool.h"
+#include "dataplane/worker/workers.h"
 
 #include <errno.h>
 #include <rte_cycles.h>
@@ -171,6 +172,24 @@ static int make_lanes(struct agent *a, char *err, size_t n)
 	return 0;
 }
 
+static int start_workers(struct agent *a, char *err, size_t n)
+{
+	const struct dp_config *c = &a->cfg.c;
+	struct workers_conf conf = {
+		.sh = &a->sh,
+		.cpu_min = c->cpu_threads_min,
+		.cpu_max = c->cpu_threads_max,
+		.idle_ms = c->cpu_idle_ms,
+		.cpu_queue = c->cpu_queue,
+		.io_max = c->io_operations,
+		.message_max = c->message_max,
+		.result_bytes = c->work_result_bytes,
+	};
+
+	a->workers = workers_start(&conf, err, n);
+	return a->workers ? 0 : -EAGAIN;
+}
+
 static int launch(struct agent *a, char *err, size_t n)
 {
 	for (unsigned i = 0; i < a->sh.lanes; i++) {
@@ -231,7 +250,7 @@ static int make_shared(struct agent *a, char *err, size_t n)
 	if (a->promise_max > pool / 8 / AGENT_INFRA_CREDIT)
 		a->promise_max = (uint32_t)(pool / 8 / AGENT_INFRA_CREDIT);
 	a->peer = calloc(c->associations, sizeof(*a->peer));
-	rc = a->peer ? hop_init(&a->sh.hop, c->lanes + 1) : -ENOMEM;
+	rc = a->peer ? hop_init(&a->sh.hop, HOP_USERS(c->lanes)) : -ENOMEM;
 	if (!rc)
 		a->sh.tx_net = tx_net_create(a->ports, a->cfg.n_ports, c->lanes + 1, wake_owner,
 					     &a->sh.hop);
@@ -269,6 +288,8 @@ int agent_start(struct agent *a, char *err, size_t n)
 	a->sh.tsc_hz = rte_get_tsc_hz();
 	if (!rc)
 		rc = agent_start_rooms(a, err, n);
+	if (!rc)
+		rc = start_workers(a, err, n);
 	if (!rc)
 		rc = launch(a, err, n);
 	if (rc)
@@ -355,12 +376,16 @@ void agent_stop(struct agent *a)
 		}
 		tx_fini(&a->tx);
 	}
+	a->is_stuck = !workers_stop(a->workers, AGENT_FORCE_NS / 1000000);
+	if (a->is_stuck)
+		log_error("workers", "a computation still runs and is left behind");
 	agent_stop_rooms(a);
 	for (unsigned i = 0; i < a->cfg.n_ports; i++) {
 		port_stop(&a->ports[i]);
 		port_close(&a->ports[i]);
 	}
 	pool_destroy(a->sh.pool);
-	stage_set_free(a->stages);
+	if (!a->is_stuck)
+		stage_set_free(a->stages);
 	eal_stop();
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lane file: the rings between the threads of the dataplane (lanes 0..n-1; the agent is user n).
+/* lane file: the rings between the threads of the dataplane (lanes 0..n-1; the agent is user n, the
+ * workers are user n + 1).
  *
  * One SPSC rte_ring for each ordered pair, so order from one thread to another holds for everything
  * that travels, a preempted producer stops nobody, and there is no lock. An item is a pointer whose
@@ -14,7 +15,10 @@
 #include <rte_ring.h>
 #include <stdint.h>
 
-#define HOP_SLOTS 2048u /* of one ring */
+#define HOP_SLOTS	   2048u /* of one ring */
+
+#define HOP_WORKERS(lanes) ((lanes) + 1)
+#define HOP_USERS(lanes)   ((lanes) + 2)
 
 enum hop_kind {
 	HOP_FRAME = 0, /* struct rte_mbuf: a received frame, for the lane or the agent it is for */
@@ -26,7 +30,7 @@ enum hop_kind {
 #define HOP_KIND_MASK 7u
 
 struct hop {
-	unsigned users;		/* lanes + 1; const after start */
+	unsigned users;		/* HOP_USERS(lanes); const after start */
 	struct wake *wake;	/* [users] */
 	struct rte_ring **ring; /* [from * users + to] */
 };
@@ -73,11 +77,20 @@ static inline unsigned hop_pop(const struct hop *h, unsigned from, unsigned to, 
 	return rte_ring_sc_dequeue_burst(hop_ring(h, from, to), items, n, NULL);
 }
 
+/* True when `from` has pushed nothing that `to` has not taken. Caller: thread `to`. As
+ * rte_ring_empty(), but an atomic read, ordered behind wake_park(). */
+static inline bool hop_empty(const struct hop *h, unsigned from, unsigned to)
+{
+	const struct rte_ring *r = hop_ring(h, from, to);
+
+	return __atomic_load_n(&r->prod.tail, __ATOMIC_SEQ_CST) == r->cons.tail;
+}
+
 /* True when nothing waits for user `to`. */
 static inline bool hop_idle(const struct hop *h, unsigned to)
 {
 	for (unsigned from = 0; from < h->users; from++)
-		if (!rte_ring_empty(hop_ring(h, from, to)))
+		if (!hop_empty(h, from, to))
 			return false;
 	return true;
 }

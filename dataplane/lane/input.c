@@ -317,7 +317,8 @@ void lane_input_message(struct lane *l, struct lane_message *m)
 					   .payload_bytes = m->bytes,
 					   .content = m->content,
 					   .kind = m->error,
-					   .origin = SPOT_FROM_LANE,
+					   .origin = m->lane < l->sh->lanes ? SPOT_FROM_LANE
+									    : SPOT_FROM_WORK,
 					   .buf = buf,
 					   .flow = m->lane};
 

@@ -42,6 +42,13 @@
 #define LANE_FAILURE_NS	  1000000000u /* at most one failed callback is told in so long */
 #define LANE_BUFFER_BYTES 2304u	      /* data room of a packet buffer, headroom included */
 
+/* How much work waits for the workers, by kind, and may. A lane adds before it hands some over; the
+ * workers take away. */
+struct lane_work_room {
+	_Atomic uint32_t used;
+	uint32_t max; /* const after start; 0: no workers */
+};
+
 /* Shared by all threads of the dataplane. */
 struct lane_shared {
 	struct hop hop;
@@ -62,8 +69,11 @@ struct lane_shared {
 	_Atomic bool stop;
 	/* credit left of the node pool, by class; w: lanes, when a flow opens, grows or ends */
 	_Atomic uint64_t credit[WIRE_CLASSES] __attribute__((aligned(64)));
-	_Atomic uint32_t *topic_lanes; /* see struct spot_conf; made with the first lane */
-	uint64_t credit_tight;	       /* below it flows give back what is above their minimum */
+	struct lane_work_room cpu_room __attribute__((aligned(64)));
+	struct lane_work_room io_room;
+	_Atomic uint32_t *topic_lanes
+		__attribute__((aligned(64))); /* see struct spot_conf; made with the first lane */
+	uint64_t credit_tight; /* below it flows give back what is above their minimum */
 };
 
 /* In each packet buffer's private area. Written by whoever owns the buffer. */
@@ -125,6 +135,15 @@ struct lane_cast {
 	const void *payload, *metadata;
 	uint32_t payload_bytes, metadata_bytes;
 	uint32_t token;
+};
+
+/* Kind of a message for the workers, and what its data begins with; the input follows. */
+#define LANE_KIND_WORK 222u
+struct lane_work {
+	spl_cpu_fn cpu;
+	const struct spl_io *io;
+	const struct spot_stage *stage;
+	uint64_t spare; /* the input is aligned to 16 bytes */
 };
 
 struct lane {
@@ -290,6 +309,9 @@ static inline const struct spl_target *lane_target_of(const struct spl_key *key)
 {
 	return (const struct spl_target *)(const void *)key;
 }
+
+/* work.c. */
+int lane_env_work(void *host, const struct spot_work *w);
 
 /* A message with room for `bytes` in this lane's memory; NULL without. */
 struct lane_message *lane_message_new(struct lane *l, uint32_t bytes);

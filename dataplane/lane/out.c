@@ -287,6 +287,7 @@ static int env_send(void *host, const struct spot_out *o)
 		return send_agent(l, o);
 	case SPOT_FROM_SELF:
 	case SPOT_FROM_CAST:
+	case SPOT_FROM_WORK:
 		break;
 	}
 	return -ENOTCONN;
@@ -384,6 +385,7 @@ static void env_failed(void *host, const struct spot_failure *f)
 const struct spot_env lane_env = {
 	.send = env_send,
 	.cast = env_cast,
+	.work = lane_env_work,
 	.ended = env_ended,
 	.release = env_release,
 	.missing = env_missing,

@@ -96,7 +96,7 @@ static unsigned drain_rings(struct lane *l)
 		void *item[LANE_POP];
 		unsigned n;
 
-		if (from == l->index || rte_ring_empty(hop_ring(h, from, l->index)))
+		if (from == l->index || hop_empty(h, from, l->index))
 			continue;
 		n = hop_pop(h, from, l->index, item, LANE_POP);
 		take_items(l, item, n);

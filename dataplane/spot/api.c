@@ -224,8 +224,7 @@ static int request_own(struct spot_lane *l, struct spot_call *c, const struct sp
 	return 0;
 }
 
-/* Whether this turn may wait so; asked before anything is submitted (S-YIELD-2). */
-static int check_wait(const struct spot_lane *l, enum spl_wait wait)
+int spot_check_wait(const struct spot_lane *l, enum spl_wait wait)
 {
 	uint8_t kind = l->turn.rec->kind;
 
@@ -239,8 +238,7 @@ static int check_wait(const struct spot_lane *l, enum spl_wait wait)
 	return 0;
 }
 
-/* Room for one more call of this turn; NULL when there is none. */
-static struct spot_call *start_call(struct spot_lane *l, uint8_t origin, enum spl_wait wait,
+struct spot_call *spot_call_of_turn(struct spot_lane *l, uint8_t origin, enum spl_wait wait,
 				    uint64_t deadline)
 {
 	struct spot_rec *r = l->turn.rec;
@@ -256,8 +254,7 @@ static struct spot_call *start_call(struct spot_lane *l, uint8_t origin, enum sp
 	return c;
 }
 
-/* The call has been submitted: it is this turn's until the terminal. */
-static struct spl_call *keep_call(struct spot_lane *l, struct spot_call *c)
+struct spl_call *spot_call_keep(struct spot_lane *l, struct spot_call *c)
 {
 	struct spot_rec *r = l->turn.rec;
 
@@ -281,7 +278,7 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 		return -EINVAL;
 	rc = spot_check_payload(l, content, payload, bytes);
 	if (rc == 0)
-		rc = check_wait(l, wait);
+		rc = spot_check_wait(l, wait);
 	if (rc)
 		return rc;
 	if (wait == SPL_WAIT_HOLD && is_self(l, target) && !(l->turn.rec->flags & REC_F_OWN))
@@ -289,8 +286,8 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 	if (l->turn.spot->gate.flags & SPOT_F_FORCED)
 		return -ESHUTDOWN;
 	own = is_own_lane(l, target);
-	deadline = l->now + spot_from_ms(&l->clock, timeout_ms ? timeout_ms : l->conf.request_ms);
-	c = start_call(l, own ? SPOT_FROM_SELF : SPOT_FROM_LANE, wait, deadline);
+	deadline = spot_call_deadline(l, timeout_ms);
+	c = spot_call_of_turn(l, own ? SPOT_FROM_SELF : SPOT_FROM_LANE, wait, deadline);
 	if (!c)
 		return -ENOBUFS;
 	rc = own ? request_own(l, c, target, packet_key, content, payload, bytes, deadline)
@@ -300,7 +297,7 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 		spot_call_drop(l, c);
 		return rc == -EMSGSIZE ? -EMSGSIZE : -ENOBUFS;
 	}
-	*call = keep_call(l, c);
+	*call = spot_call_keep(l, c);
 	return 0;
 }
 

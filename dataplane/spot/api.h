@@ -27,6 +27,24 @@ static inline struct spot_lane *spot_lane_of_any(const struct spl_turn *turn)
 int spot_check_payload(const struct spot_lane *l, uint16_t content, const void *payload,
 		       uint32_t bytes);
 
+/* Whether this turn may wait so; asked before anything is submitted (S-YIELD-2). 0, -EINVAL,
+ * -EPERM.
+ */
+int spot_check_wait(const struct spot_lane *l, enum spl_wait wait);
+
+/* A call of this turn, open until its `timeout_ms` (0: the default) have passed; NULL when there is
+ * no room. Once it has been submitted spot_call_keep() makes it the turn's; spot_call_drop() takes
+ * it back before. */
+struct spot_call *spot_call_of_turn(struct spot_lane *l, uint8_t origin, enum spl_wait wait,
+				    uint64_t deadline);
+struct spl_call *spot_call_keep(struct spot_lane *l, struct spot_call *c);
+
+/* When a call that starts now ends; cycles. */
+static inline uint64_t spot_call_deadline(const struct spot_lane *l, uint32_t timeout_ms)
+{
+	return l->now + spot_from_ms(&l->clock, timeout_ms ? timeout_ms : l->conf.request_ms);
+}
+
 /* A send of this turn for this lane, its payload copied; NULL without memory. */
 struct spot_rec *spot_own_record(struct spot_lane *l, uint64_t packet, uint16_t content,
 				 const void *payload, uint32_t bytes);

@@ -52,6 +52,18 @@ struct spot_cast {
 	const void *payload, *metadata; /* stay where they are until spot_cast_returned() */
 };
 
+/* A computation or an operation for the workers (S-WORK-1). Everything is borrowed until work()
+ * returns, but what is the module's own. */
+struct spot_work {
+	spl_cpu_fn cpu;		 /* or NULL, and then */
+	const struct spl_io *io; /* this one */
+	const struct spot_stage *stage;
+	const void *input;
+	uint32_t input_bytes;
+	uint64_t correlation; /* 0: nobody waits for its result */
+	uint64_t deadline;    /* cycles */
+};
+
 /* Which command an answer belongs to. */
 enum spot_verb {
 	SPOT_PREPARE,
@@ -106,6 +118,10 @@ struct spot_env {
 	 * with these very payload and metadata. 0: spot_cast_returned() follows when that lane has
 	 * done with them; negative: it gets nothing. */
 	int (*cast)(void *host, uint32_t lane, const struct spot_cast *cast);
+
+	/* Hands work to the workers. 0: a reply with origin SPOT_FROM_WORK follows, unless its
+	 * correlation is 0; -EAGAIN: there is as much of its kind as may be; -ENOBUFS. */
+	int (*work)(void *host, const struct spot_work *work);
 
 	/* `n` (1..64) records are at their end: takes back buffer (NULL: none) and charge (0: none)
 	 * of each. Called at the end of spot_admit(), spot_run() and the commands, when 64 have

@@ -28,6 +28,7 @@ enum spot_origin {
 	SPOT_FROM_SELF = 2,  /* a Spot of this lane; set by the room only */
 	SPOT_FROM_AGENT = 3, /* control: `flow` is the agent's token */
 	SPOT_FROM_CAST = 4,  /* a publish; set by the room only, for one subscriber's record */
+	SPOT_FROM_WORK = 5,  /* of a reply: the workers */
 };
 
 /* Cost of a record besides payload and metadata, in a queue's bytes (S-LIM-2). */

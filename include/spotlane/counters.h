@@ -31,6 +31,10 @@
 	X(CALLS_STARTED, "calls_started", "calls", "requests begun by handlers") \
 	X(CALLS_EXPIRED, "calls_expired", "calls", "requests that ended by their deadline") \
 	X(CALLS_CANCELLED, "calls_cancelled", "calls", "requests that their Spot has cancelled") \
+	X(WORK_STARTED, "work_started", "calls", \
+	  "computations and operations handed to the workers") \
+	X(WORK_REFUSED, "work_refused", "calls", \
+	  "those that were refused: as many wait or are open as the configuration allows") \
 	X(TICKS, "ticks", "ticks", "timer callbacks begun") \
 	X(TICKS_SKIPPED, "ticks_skipped", "ticks", "due ticks that came too late to be delivered") \
 	X(TICKS_FAILED, "ticks_failed", "ticks", "timer callbacks that failed") \

@@ -20,12 +20,14 @@
 #ifndef SPOTLANE_STAGE_H
 #define SPOTLANE_STAGE_H
 
+#include <spotlane/call.h>
 #include <spotlane/errors.h>
 #include <spotlane/ids.h>
 #include <spotlane/limits.h>
 #include <spotlane/multicast.h>
 #include <spotlane/packets.h>
 #include <spotlane/timer.h>
+#include <spotlane/worker.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,21 +37,12 @@ extern "C" {
 #define SPL_STAGE_API 2
 
 struct spl_turn; /* the running turn; valid inside the callback and its continuations */
-struct spl_call; /* one started request; ends with its result */
 
 /* What a callback returns. */
 #define SPL_DONE       0
 #define SPL_SUSPENDED  1
 #define SPL_REJECTED   2 /* on_create only: the Spot is declined, a result and not an error */
 #define SPL_FAIL(kind) (0x100 | (kind))
-
-enum spl_wait {
-	SPL_WAIT_HOLD =
-		0, /* keep the turn and its gate: nothing else of that gate runs until the answer;
-		      with SPL_MODE_PER_ACTOR the Spot and each timer have one of their own */
-	SPL_WAIT_YIELD = 1, /* end the turn: other callbacks of this Spot run; the answer starts a
-			       new turn, behind everything that is queued by then (S-YIELD-3,4) */
-};
 
 enum spl_mode {
 	SPL_MODE_SPOT_WIDE = 0, /* one gate for the Spot and all its members */
@@ -83,25 +76,10 @@ struct spl_message {
 	uint64_t deadline_ns; /* absolute, clock of spl_now_ns(); 0 = none */
 };
 
-/* How a call ended (S-DIR-6): a reply or one error kind, exactly once. */
-struct spl_result {
-	int kind; /* SPL_OK, one of enum spl_error, or SPL_CANCELLED */
-	uint16_t content;
-	const void *payload;
-	uint32_t payload_bytes;
-};
-
 /* Handler of one packet name. `state` is the Spot's own memory: zeroed before on_create, and
  * aligned to 16 bytes. Up to 16 bytes of it cost a message no cache line of their own.
  */
 typedef int (*spl_packet_fn)(struct spl_turn *turn, void *state, const struct spl_message *msg);
-
-/* Continuation of spl_call_then(). After SPL_WAIT_HOLD it runs in the same turn. After
- * SPL_WAIT_YIELD `turn` is a new one, other callbacks may have changed `state`, and what was read
- * of it before has to be read again (S-YIELD-5); what the handler was given is still there.
- */
-typedef int (*spl_result_fn)(struct spl_turn *turn, void *state, const struct spl_result *result,
-			     void *ctx);
 
 /* Which message kinds a handler takes. */
 #define SPL_TAKES_SEND	  1u
@@ -202,18 +180,6 @@ int spl_send(struct spl_turn *turn, const struct spl_target *target, uint64_t pa
 int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 		uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
 		enum spl_wait wait, struct spl_call **call);
-
-/* Gives the call its continuation; the callback then returns SPL_SUSPENDED. `ctx` must live in
- * `state`. -EINVAL: not this turn's call, it already has one, or another call is waited for
- * (S-CF-2).
- */
-int spl_call_then(struct spl_turn *turn, struct spl_call *call, spl_result_fn fn, void *ctx);
-
-/* Ends an open call of this Spot, be it of this turn or of one that has yielded: its result is
- * SPL_CANCELLED, and what the target may have begun goes on (S-COMPL-8,9). 1: cancelled by this;
- * 0: it had ended; -EINVAL: not a call of this Spot.
- */
-int spl_call_cancel(struct spl_turn *turn, struct spl_call *call);
 
 /* Asks, when the turn ends, for the close of this Spot; it serves until the authority agrees
  * (S-CLOSE-6). -EINVAL in on_create, on_initialize and on_closing; -EALREADY when it is closing.

@@ -59,6 +59,11 @@ static void host_answer(void *host, const struct spot_answer *a)
 		abort();
 }
 
+static int host_work(void *host, const struct spot_work *work)
+{
+	return -1;
+}
+
 static void host_failed(void *host, const struct spot_failure *failure)
 {
 }
@@ -100,6 +105,7 @@ static struct spot_lane *make(uint32_t spots, struct spl_key *keys, const struct
 		.release = host_release,
 		.missing = host_missing,
 		.answer = host_answer,
+		.work = host_work,
 		.failed = host_failed,
 	};
 	void *mem[SPOT_MEM_COUNT];

@@ -54,7 +54,7 @@ static void make_shared(struct t_node *n, const struct t_node_conf *c)
 	n->sh.pool_low = c->pool_low;
 	n->sh.fake_ns = c->fake_ns;
 	n->sh.tsc_hz = c->fake_ns ? CLOCK_NS_PER_S : rte_get_tsc_hz();
-	NEED(hop_init(&n->sh.hop, c->lanes + 1) == 0);
+	NEED(hop_init(&n->sh.hop, HOP_USERS(c->lanes)) == 0);
 	n->sh.tx_net = tx_net_create(&n->port, 1, c->lanes + 1, NULL, NULL);
 	NEED(n->sh.tx_net);
 	n->sh.stats = segment_create(c->lanes, 1, 1, n->sh.tsc_hz, &n->stats_fd);

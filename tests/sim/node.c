@@ -52,6 +52,12 @@ static void numbers(struct world *w, struct dp_config *c)
 		.timers_max = 1024,
 		.timers_per_spot = 16,
 		.subscriptions_max = 1024,
+		.cpu_threads_min = 1,
+		.cpu_threads_max = 2,
+		.cpu_idle_ms = 1000,
+		.cpu_queue = 16,
+		.io_operations = 16,
+		.work_result_bytes = 1 << 20,
 	};
 }
 

@@ -190,6 +190,12 @@ static struct dp_configured configure(struct rig *r, const char *device, const c
 		.timers_max = 4096,
 		.timers_per_spot = 16,
 		.subscriptions_max = 1024,
+		.cpu_threads_min = 1,
+		.cpu_threads_max = 2,
+		.cpu_idle_ms = 1000,
+		.cpu_queue = 16,
+		.io_operations = 16,
+		.work_result_bytes = 1 << 20,
 	};
 	struct dp_configured done;
 	struct pack_writer w = start(r, DP_CONFIG);

@@ -55,6 +55,22 @@ static void cpus_must_be_allowed(void)
 		       "t.cfg:3: dataplane.agent_cpu: ", "CPU 9 is not allowed");
 }
 
+/* S-WORK-4 */
+static void worker_threads_in_order(void)
+{
+	struct config *cfg = t_conf_accepted(T_CONF_GOOD "workers: { cpu_threads_min = 3; "
+							 "cpu_threads_max = 3; };\n");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(cfg);
+	CU_ASSERT_EQUAL(cfg->workers.cpu_threads_max, 3);
+	CU_ASSERT_EQUAL(cfg->workers.cpu_queue, 1024); /* the default can be read */
+	conf_free(cfg);
+	t_conf_refused(T_CONF_GOOD "workers: {\n cpu_threads_min = 5; };\n",
+		       "t.cfg: workers.cpu_threads_max: ", "at least workers.cpu_threads_min (5)");
+	t_conf_refused(T_CONF_GOOD "workers: {\n cpu_queue = 0; };\n",
+		       "t.cfg:4: workers.cpu_queue: ", "out of range (1..65536)");
+}
+
 /* Without a set from the caller, this process's own mask counts. */
 static void own_affinity_mask_counts(void)
 {
@@ -243,6 +259,7 @@ static const struct t_case cases[] = {
 	T(lease_timing_is_checked, "S-LEASE-1"),
 	T(a_node_hosts_spots),
 	T(cpus_must_be_allowed),
+	T(worker_threads_in_order, "S-WORK-4"),
 	T(own_affinity_mask_counts),
 	T(ports_must_differ),
 	T(port_addresses_make_sense),

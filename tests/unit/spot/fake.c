@@ -120,6 +120,21 @@ static int host_cast(void *host, uint32_t to, const struct spot_cast *c)
 	return 0;
 }
 
+static int host_work(void *host, const struct spot_work *w)
+{
+	struct fake *f = ((struct fake_lane *)host)->f;
+
+	CU_ASSERT_FATAL(f->works < 16 && w->input_bytes < sizeof(f->work_input[0]));
+	CU_ASSERT(w->stage && !w->cpu != !w->io);
+	if (f->work_error)
+		return f->work_error;
+	f->work[f->works] = *w;
+	if (w->input_bytes)
+		memcpy(f->work_input[f->works], w->input, w->input_bytes);
+	f->work_input[f->works++][w->input_bytes] = '\0';
+	return 0;
+}
+
 static void host_ended(void *host, struct spot_rec *const *recs, unsigned n)
 {
 	CU_ASSERT_FATAL(n >= 1 && n <= 64);
@@ -219,6 +234,7 @@ void fake_start(struct fake *f)
 	struct spot_env env = {
 		.send = host_send,
 		.cast = host_cast,
+		.work = host_work,
 		.ended = host_ended,
 		.release = host_release,
 		.missing = host_missing,
@@ -457,6 +473,20 @@ void fake_missing_says(struct fake *f, uint64_t correlation, uint8_t kind, const
 	for (unsigned i = 0; i < f->lanes; i++)
 		if (f->lanes == 1 || spot_call_find(f->lane[i].l, correlation))
 			spot_reply_in(f->lane[i].l, &r);
+}
+
+void fake_work_ends(struct fake *f, unsigned i, uint8_t kind, const char *text)
+{
+	struct spot_reply r = {.correlation = f->work[i].correlation,
+			       .content = SPL_CONTENT_TEXT,
+			       .kind = kind,
+			       .origin = SPOT_FROM_WORK};
+	struct buffer *b = buffer(f, "", text, text ? (uint32_t)strlen(text) : 0, 0);
+
+	r.payload = b->bytes;
+	r.payload_bytes = text ? (uint32_t)strlen(text) : 0;
+	r.buf = b;
+	spot_reply_in(f->lane[0].l, &r);
 }
 
 static bool take_ring(struct fake_lane *fl)

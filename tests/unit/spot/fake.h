@@ -57,6 +57,10 @@ struct fake {
 	unsigned missing, close_wanted, casts, failures;
 	char failure[96]; /* the last: "timer|packet NAME of SPOT (TYPE): KIND" */
 	_Atomic uint32_t *topic_lanes;
+	struct spot_work work[16]; /* handed over; of `input` the bytes below */
+	char work_input[16][64];
+	unsigned works;
+	int work_error;
 	struct spl_key missing_key;
 	uint64_t missing_correlation;
 	uint8_t missing_origin;
@@ -107,6 +111,9 @@ void fake_admit(struct fake *f, const char *id, struct spot_rec *r);
 
 /* Control's word about a request for a Spot that is not there, on whatever lane it waits. */
 void fake_missing_says(struct fake *f, uint64_t correlation, uint8_t kind, const char *text);
+
+/* The end of f->work[i]: its result comes back, as the workers would send it. */
+void fake_work_ends(struct fake *f, unsigned i, uint8_t kind, const char *text);
 
 /* Passes until nothing is ready and no ring holds anything; at most `max` passes. */
 void fake_run(struct fake *f);
