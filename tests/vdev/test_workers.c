@@ -484,8 +484,9 @@ static void test_io_times(void)
 	soon = ask(1, "read_soon", &first, 4);
 	replies(2);
 	CU_ASSERT_EQUAL(kind_of(soon), SPL_E_DEADLINE_EXCEEDED);
-	while (io_ends < 2)
+	while (atomic_load(&node.sh.io_room.used))
 		t_node_step(&node);
+	CU_ASSERT_EQUAL(io_ends, 2);
 	io_timeout_ms = 1;
 	own = ask(2, "read", &first, 4);
 	replies(3);
