@@ -128,6 +128,7 @@ enum dp_type {
 	F(u32, timers_max) /* of each lane */ \
 	F(u32, timers_per_spot) \
 	F(u32, subscriptions_max) /* of each lane */ \
+	F(u32, send_waiters)	  /* of each lane */ \
 	F(u32, cpu_threads_min)	  /* of the workers */ \
 	F(u32, cpu_threads_max) \
 	F(u32, cpu_idle_ms) \

@@ -110,6 +110,7 @@ struct config {
 		uint32_t lifecycle_queue_count;
 		uint32_t timers_per_lane;
 		uint32_t subscriptions_per_lane;
+		uint32_t send_waiters_per_lane; /* S-LIM-9 */
 		uint16_t timers_per_spot;
 		uint64_t lifecycle_queue_bytes;
 		uint32_t message_max_bytes;

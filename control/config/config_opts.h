@@ -93,6 +93,9 @@
 	  START, "timers of one Spot") \
 	X("limits.subscriptions_per_lane", config, limits.subscriptions_per_lane, INT, NULL, \
 	  "65536", 0, 16777216, START, "subscriptions of all Spots of one lane, 100 bytes each") \
+	X("limits.send_waiters_per_lane", config, limits.send_waiters_per_lane, INT, NULL, "4096", \
+	  0, 1048576, START, \
+	  "sends and publishes of one lane's Spots that wait for room, at most its records") \
 	X("limits.message_max_bytes", config, limits.message_max_bytes, INT, NULL, "1048576", \
 	  1024, 16777216, START, "largest payload of one message") \
 	X("limits.credit_pool_bytes", config, limits.credit_pool_bytes, INT, NULL, "0", 0, \
@@ -114,7 +117,7 @@
 	X("workers.results_mb", config, workers.results_mb, INT, NULL, "64", 1, 65536, START, \
 	  "memory of all results of the workers until their turns have ended, MiB") \
 	X("timeouts.send_ms", config, timeouts.send_ms, INT, NULL, "1000", 1, CONF_MS_MAX, START, \
-	  "a send of `spotctl` or of the management socket waits this long") \
+	  "a send waits this long for room in a queue of this node") \
 	X("timeouts.request_ms", config, timeouts.request_ms, INT, NULL, "30000", 1, CONF_MS_MAX, \
 	  START, "a request waits this long for its reply") \
 	X("timeouts.create_ms", config, timeouts.create_ms, INT, NULL, "30000", 1, CONF_MS_MAX, \

@@ -111,6 +111,7 @@ static void put_numbers(struct dp_config *m, const struct config *cfg)
 	m->timers_max = cfg->limits.timers_per_lane;
 	m->subscriptions_max = cfg->limits.subscriptions_per_lane;
 	m->timers_per_spot = cfg->limits.timers_per_spot;
+	m->send_waiters = cfg->limits.send_waiters_per_lane;
 	m->cpu_threads_min = cfg->workers.cpu_threads_min;
 	m->cpu_threads_max = cfg->workers.cpu_threads_max;
 	m->cpu_idle_ms = cfg->workers.cpu_idle_ms;

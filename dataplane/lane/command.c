@@ -99,16 +99,7 @@ void lane_retry(struct lane *l)
 		if (!next)
 			l->return_tail = NULL;
 	}
-	while (l->reply_head) {
-		struct lane_message *m = l->reply_head, *next = m->next;
-
-		item = hop_tag(m, HOP_MESSAGE);
-		if (hop_push(&l->sh->hop, l->index, m->to, &item, 1) != 1)
-			break;
-		l->reply_head = next;
-		if (!next)
-			l->reply_tail = NULL;
-	}
+	lane_later_retry(l);
 }
 
 /* A deadline of the agent's clock in cycles of this lane, 0 for none, 1 for one that has passed. */

@@ -333,7 +333,7 @@ void lane_input_message(struct lane *l, struct lane_message *m)
 				       .correlation = m->correlation};
 
 		lane_fail(l, SPL_FAIL_NO_RECORD);
-		if (m->kind == SPL_MSG_SPOT_REQUEST)
+		if (m->correlation)
 			lane_env.send(l, &out);
 		lane_release(l, buf, 0, 0, SPOT_FROM_LANE);
 		return;

@@ -123,7 +123,8 @@ struct lane_message {
 	uint8_t kind, error;
 	uint16_t content;
 	uint8_t cls;
-	uint8_t to; /* lane it goes to, while it waits for that lane's ring */
+	uint8_t spare;
+	uint64_t until_ns; /* while it waits for a ring */
 	uint64_t correlation, deadline, packet, source;
 	struct spl_target target; /* its key is what a record points to */
 	uint8_t data[] __attribute__((aligned(16)));
@@ -146,6 +147,13 @@ struct lane_work {
 	uint64_t spare; /* the input is aligned to 16 bytes */
 };
 
+/* Messages for one other lane whose ring is full, in their order. Replies are not given up and are
+ * bounded by the lane's memory (S-LIM-12); all others are as many as spot_conf.waiters and so long
+ * as they say (S-LIM-5, S-DIR-8). */
+struct lane_later {
+	struct lane_message *head, *tail;
+};
+
 struct lane {
 	/* const after start */
 	struct lane_shared *sh;
@@ -156,6 +164,7 @@ struct lane {
 	uint8_t port[PORTS_MAX];      /* ports this lane polls */
 	unsigned n_port;
 	struct spot_clock clock;
+	uint32_t send_ms, later_max;
 	void *region[SPOT_MEM_COUNT];
 	size_t region_bytes[SPOT_MEM_COUNT];
 	struct lane_peer *peer; /* [associations] */
@@ -180,7 +189,8 @@ struct lane {
 	struct lane_event *raised_head, *raised_tail;
 	uint64_t failure_at, failures_missed; /* ns: the next one is told then */
 	struct lane_message *return_head, *return_tail;
-	struct lane_message *reply_head, *reply_tail; /* to other lanes: none is given up */
+	struct lane_later *later; /* [lanes]: what waits for the ring to each */
+	uint32_t n_later;	  /* sends and requests of all of them */
 
 	/* one input round: plain messages, admitted first, then the others */
 	unsigned n_plain, plain_got;
@@ -333,5 +343,11 @@ struct lane_event *lane_event_new(struct lane *l); /* NULL: all are with the age
 void lane_event_raise(struct lane *l, struct lane_event *e);
 void lane_event_done(struct lane *l, struct lane_event *e);
 void lane_retry(struct lane *l); /* what a full ring refused */
+
+/* later.c: to lane `to`, through its ring or in the line before it. 0, or -ETIMEDOUT when no more
+ * may wait; the message is the caller's then. `until_ns`: of one that is not a reply. */
+int lane_push(struct lane *l, struct lane_message *m, unsigned to, uint64_t until_ns);
+void lane_later_retry(struct lane *l);
+bool lane_later_any(const struct lane *l);
 
 #endif

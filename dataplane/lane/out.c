@@ -173,24 +173,20 @@ int lane_reply_link(struct lane *l, uint64_t flow, uint64_t correlation, uint8_t
 
 static const struct spl_target no_target;
 
-/* A reply that a full ring refused waits for lane_retry(): its call has no other end (S-DIR-6).
- * What may wait is bounded by the lane's memory, of which the replies of running turns have their
- * part (S-LIM-12). */
-static void reply_later(struct lane *l, struct lane_message *m, unsigned to)
+/* How long it may wait for the ring: what it was given, and no longer than a send does (S-DIR-8).
+ */
+static uint64_t until_of(const struct lane *l, const struct spot_out *o)
 {
-	m->to = (uint8_t)to;
-	m->next = NULL;
-	if (l->reply_tail)
-		l->reply_tail->next = m;
-	else
-		l->reply_head = m;
-	l->reply_tail = m;
+	uint64_t most = (uint64_t)l->send_ms * 1000000u, ns = most;
+
+	if (o->deadline)
+		ns = o->deadline > l->now ? spot_to_ns(&l->clock, o->deadline - l->now) : 0;
+	return l->now_ns + (ns < most ? ns : most);
 }
 
 static int send_lane(struct lane *l, const struct spot_out *o)
 {
 	struct lane_message *m;
-	void *item;
 
 	if (o->flow >= l->sh->lanes)
 		return -ENOTCONN;
@@ -207,15 +203,9 @@ static int send_lane(struct lane *l, const struct spot_out *o)
 	m->target = o->target ? *o->target : no_target; /* a reply has none */
 	if (o->payload_bytes)
 		memcpy(m->data, o->payload, o->payload_bytes);
-	item = hop_tag(m, HOP_MESSAGE);
-	if (l->reply_head && o->kind == SPL_MSG_REPLY) {
-		reply_later(l, m, (unsigned)o->flow);
-	} else if (hop_push(&l->sh->hop, l->index, (unsigned)o->flow, &item, 1) != 1) {
-		if (o->kind != SPL_MSG_REPLY) {
-			lanemem_free(l->mem, m);
-			return -EAGAIN;
-		}
-		reply_later(l, m, (unsigned)o->flow);
+	if (lane_push(l, m, (unsigned)o->flow, until_of(l, o))) {
+		lanemem_free(l->mem, m);
+		return -ETIMEDOUT;
 	}
 	lane_count(l, SPL_C_MESSAGES_SENT, 1);
 	return 0;

@@ -66,7 +66,10 @@ struct lane *lane_create(struct lane_shared *sh, unsigned index, const struct la
 	l->active_max = conf->flows_max;
 	l->peer = calloc(sh->associations, sizeof(*l->peer));
 	l->active = calloc(conf->flows_max, sizeof(struct lane_flow *));
-	if (!l->peer || !l->active)
+	l->later = calloc(sh->lanes, sizeof(*l->later));
+	l->later_max = conf->spot.waiters;
+	l->send_ms = conf->spot.send_ms;
+	if (!l->peer || !l->active || !l->later)
 		goto fail;
 	spot.lane = index;
 	spot.lanes = sh->lanes;
@@ -111,5 +114,6 @@ void lane_destroy(struct lane *l)
 			munmap(l->region[i], l->region_bytes[i]);
 	free(l->peer);
 	free(l->active);
+	free(l->later);
 	free(l);
 }

@@ -7,6 +7,7 @@
  */
 #include "dataplane/spot/cast.h"
 #include "dataplane/spot/queue.h"
+#include "dataplane/spot/waiter.h"
 
 #define BURST 32u
 
@@ -20,25 +21,30 @@ static inline enum spl_message_fail closed(const struct spot_lane *l, uint64_t n
 	return now >= l->lease ? SPL_FAIL_FENCED : SPL_FAIL_COUNT;
 }
 
+/* The queue is full. A send of this runtime waits, a request does not, and what a peer has sent was
+ * done with when it left there (S-LIM-5). More than the whole queue would never find room. */
+static __attribute__((noinline)) enum spl_message_fail full(struct spot_lane *l, struct spot *s,
+							    struct spot_rec *r, uint64_t cost)
+{
+	if (r->origin == SPOT_FROM_LINK || r->kind == SPL_MSG_SPOT_REQUEST ||
+	    cost > l->kinds[s->stage].queue_bytes)
+		return SPL_FAIL_QUEUE_FULL;
+	return spot_wait_for_spot(l, s, r);
+}
+
 static inline enum spl_message_fail enqueue(struct spot_lane *l, struct spot *s, struct spot_rec *r,
 					    enum spl_message_fail why)
 {
 	const struct spot_kind *kind = &l->kinds[s->stage];
-	uint64_t cost = (uint64_t)r->msg.payload_bytes + r->msg.metadata_bytes + SPOT_RECORD_COST;
+	uint64_t cost = spot_cost_of(r);
 
 	if (__builtin_expect(why != SPL_FAIL_COUNT, 0))
 		return why;
 	if (__builtin_expect(s->gate.state != SPOT_S_READY, 0))
 		return SPL_FAIL_NOT_READY;
-	if (__builtin_expect(s->app.count >= kind->queue_count ||
-				     s->app.bytes + cost > kind->queue_bytes,
-			     0))
-		return SPL_FAIL_QUEUE_FULL;
-	s->app.count++;
-	s->app.bytes += (uint32_t)cost;
-	r->cost = (uint32_t)cost;
-	r->flags = REC_F_WAITS;
-	spot_app_append(l, s, r);
+	if (__builtin_expect(!spot_has_room(kind, s, cost), 0))
+		return full(l, s, r, cost);
+	spot_put(l, s, r, (uint32_t)cost);
 	return SPL_FAIL_COUNT;
 }
 
@@ -48,12 +54,25 @@ enum spl_message_fail spot_enqueue(struct spot_lane *l, struct spot *s, struct s
 	return enqueue(l, s, r, closed(l, now));
 }
 
+/* The same of a send whose sender waits for its admission, and tells him. */
+static enum spl_message_fail send_told(struct spot_lane *l, struct spot *s, struct spot_rec *r,
+				       uint64_t now)
+{
+	enum spl_message_fail why = spot_enqueue(l, s, r, now);
+
+	if (why == SPL_FAIL_COUNT && !r->waits_for)
+		spot_told(l, r);
+	return why;
+}
+
 /* The kind of the error reply, by origin (S-ERR-3, S-ADDR-6). */
 static uint8_t refusal_kind(enum spl_message_fail why, uint8_t origin)
 {
 	switch ((int)why) {
 	case SPL_FAIL_SHUTDOWN:
 		return SPL_E_SHUTTING_DOWN;
+	case SPL_FAIL_WAITERS_FULL:
+		return SPL_E_DEADLINE_EXCEEDED; /* at once (S-LIM-5) */
 	case SPL_FAIL_QUEUE_FULL:
 	case SPL_FAIL_NO_RECORD:
 		return origin == SPOT_FROM_LINK ? SPL_E_UNAVAILABLE : SPL_E_CAPACITY_EXCEEDED;
@@ -70,7 +89,7 @@ static bool ask_control(struct spot_lane *l, const struct spot_rec *r, const str
 {
 	uint64_t flow = r->origin == SPOT_FROM_SELF ? l->conf.lane : r->flow;
 
-	if (r->kind != SPL_MSG_SPOT_REQUEST ||
+	if ((r->kind != SPL_MSG_SPOT_REQUEST && r->kind != SPOT_KIND_TOLD_SEND) ||
 	    (r->origin != SPOT_FROM_SELF && r->origin != SPOT_FROM_LANE))
 		return false;
 	return l->env.missing(l->env.host, key, r->origin, flow, r->msg.correlation) == 0;
@@ -112,11 +131,23 @@ static __attribute__((noinline)) void fetch_spots(const struct table *t, struct 
 	}
 }
 
-static enum spl_message_fail other_kind(struct spot_lane *l, struct spot_rec *r,
-					const struct spl_key *key)
+/* A message of another kind than most; `*queued` when it is in a queue now. */
+static enum spl_message_fail other_kind(struct spot_lane *l, struct spot *s, struct spot_rec *r,
+					const struct spl_key *key, uint64_t now, bool *queued)
 {
-	return r->kind == SPL_MSG_PUBLISH || r->kind == SPOT_KIND_CAST ? spot_cast_in(l, r, key)
-								       : SPL_FAIL_UNKNOWN_KIND;
+	*queued = true;
+	switch (r->kind) {
+	case SPL_MSG_PUBLISH:
+	case SPOT_KIND_CAST:
+	case SPOT_KIND_TOLD_PUBLISH:
+		return spot_cast_in(l, r, key, queued);
+	case SPOT_KIND_TOLD_SEND:
+		if (s)
+			return send_told(l, s, r, now);
+		return l->sealed ? SPL_FAIL_SHUTDOWN : SPL_FAIL_NO_SPOT;
+	default:
+		return SPL_FAIL_UNKNOWN_KIND;
+	}
 }
 
 static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsigned n, uint64_t now)
@@ -135,8 +166,10 @@ static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsig
 
 		r->mem = NULL;
 		if (__builtin_expect((unsigned)r->kind - SPL_MSG_SPOT_SEND > 1u, 0)) {
-			why = other_kind(l, r, key);
-			if (why == SPL_FAIL_COUNT) {
+			bool waits;
+
+			why = other_kind(l, s, r, key, now, &waits);
+			if (why == SPL_FAIL_COUNT && !waits) {
 				cast++;
 				continue;
 			}
@@ -153,6 +186,20 @@ static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsig
 	spot_count(l, SPL_C_MESSAGES_QUEUED, queued);
 	if (cast)
 		spot_count(l, SPL_C_MESSAGES_FINISHED, cast);
+}
+
+void spot_admit_own(struct spot_lane *l, struct spot_rec *r)
+{
+	const struct spl_key *key = r->key;
+	bool queued;
+	enum spl_message_fail why =
+		other_kind(l, table_find(&l->table, key), r, key, l->now, &queued);
+
+	spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
+	if (why != SPL_FAIL_COUNT)
+		spot_refuse(l, r, key, why);
+	else
+		spot_count(l, queued ? SPL_C_MESSAGES_QUEUED : SPL_C_MESSAGES_FINISHED, 1);
 }
 
 void spot_admit(struct spot_lane *l, struct spot_rec *const *recs, unsigned n, uint64_t now)

@@ -125,6 +125,21 @@ static bool is_self(const struct spot_lane *l, const struct spl_target *target)
 	return spl_key_equal(&l->turn.spot->key, &target->key);
 }
 
+/* What a refusal means to a sender of this lane. */
+static int refused(const struct spot *s, enum spl_message_fail why)
+{
+	switch ((int)why) {
+	case SPL_FAIL_WAITERS_FULL:
+		return -ETIMEDOUT;
+	case SPL_FAIL_QUEUE_FULL:
+		return -EAGAIN;
+	case SPL_FAIL_NOT_READY:
+		return s->gate.state == SPOT_S_CLOSING ? -ESHUTDOWN : -ENOENT;
+	default:
+		return -ESHUTDOWN;
+	}
+}
+
 static int send_own(struct spot_lane *l, const struct spl_target *target, uint64_t packet,
 		    uint16_t content, const void *payload, uint32_t bytes)
 {
@@ -144,11 +159,7 @@ static int send_own(struct spot_lane *l, const struct spl_target *target, uint64
 		return 0;
 	}
 	spot_rec_end(l, r);
-	if (why == SPL_FAIL_QUEUE_FULL)
-		return -EAGAIN;
-	if (why == SPL_FAIL_NOT_READY && s->gate.state != SPOT_S_CLOSING)
-		return -ENOENT;
-	return -ESHUTDOWN;
+	return refused(s, why);
 }
 
 int spot_send_out(struct spot_lane *l, uint8_t kind, const struct spl_target *target,
@@ -192,7 +203,7 @@ int spl_send(struct spl_turn *turn, const struct spl_target *target, uint64_t pa
 	if (is_own_lane(l, target))
 		return send_own(l, target, packet_key, content, payload, bytes);
 	rc = spot_send_out(l, SPL_MSG_SPOT_SEND, target, packet_key, content, payload, bytes, 0, 0);
-	if (rc == 0 || rc == -EMSGSIZE)
+	if (rc == 0 || rc == -EMSGSIZE || rc == -ETIMEDOUT)
 		return rc;
 	return rc == -ENOTCONN ? -ESHUTDOWN : -ENOBUFS;
 }
@@ -329,8 +340,8 @@ int spl_call_cancel(struct spl_turn *turn, struct spl_call *call)
 		return 0; /* its turn has ended, and the call with it */
 	if (c->spot != spot_index(l, l->turn.spot))
 		return -EINVAL;
-	if (c->state != CALL_OPEN)
-		return 0;
+	if (c->state != CALL_OPEN || (c->is_told && c->origin == SPOT_FROM_LANE))
+		return 0; /* a send in another lane may be admitted at this very moment */
 	spot_count(l, SPL_C_CALLS_CANCELLED, 1);
 	spot_call_end(l, c, SPL_CANCELLED);
 	return 1;

@@ -45,6 +45,10 @@ static inline uint64_t spot_call_deadline(const struct spot_lane *l, uint32_t ti
 	return l->now + spot_from_ms(&l->clock, timeout_ms ? timeout_ms : l->conf.request_ms);
 }
 
+/* 0, -EINVAL, -EMSGSIZE, -ENOENT (not a channel of this node), -ESHUTDOWN. */
+int spot_check_publish(const struct spot_lane *l, const struct spl_topic *topic, uint64_t packet,
+		       uint16_t content, const void *payload, uint32_t bytes);
+
 /* A send of this turn for this lane, its payload copied; NULL without memory. */
 struct spot_rec *spot_own_record(struct spot_lane *l, uint64_t packet, uint16_t content,
 				 const void *payload, uint32_t bytes);

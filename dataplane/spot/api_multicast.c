@@ -85,18 +85,33 @@ static int publish_here(struct spot_lane *l, const struct spl_topic *topic, uint
 {
 	struct spot_rec *r = spot_own_record(l, packet, content, payload, bytes);
 	enum spl_message_fail why;
+	bool waits;
 
 	if (!r)
 		return -ENOBUFS;
 	r->kind = SPL_MSG_PUBLISH;
-	why = spot_cast_in(l, r, &topic->key);
+	why = spot_cast_in(l, r, &topic->key, &waits);
 	if (why != SPL_FAIL_COUNT) {
 		spot_rec_end(l, r);
-		return why == SPL_FAIL_QUEUE_FULL ? -EAGAIN : -ESHUTDOWN;
+		return why == SPL_FAIL_WAITERS_FULL ? -ETIMEDOUT
+		       : why == SPL_FAIL_NO_RECORD  ? -ENOBUFS
+						    : -ESHUTDOWN;
 	}
 	spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
-	spot_count(l, SPL_C_MESSAGES_FINISHED, 1);
+	spot_count(l, waits ? SPL_C_MESSAGES_QUEUED : SPL_C_MESSAGES_FINISHED, 1);
 	return 0;
+}
+
+int spot_check_publish(const struct spot_lane *l, const struct spl_topic *topic, uint64_t packet,
+		       uint16_t content, const void *payload, uint32_t bytes)
+{
+	int rc = l && topic && packet ? spot_check_payload(l, content, payload, bytes) : -EINVAL;
+
+	if (rc)
+		return rc;
+	if (!is_known(l, topic))
+		return -ENOENT;
+	return l->sealed ? -ESHUTDOWN : 0;
 }
 
 int spl_publish(struct spl_turn *turn, const struct spl_topic *topic, uint64_t packet_key,
@@ -104,21 +119,14 @@ int spl_publish(struct spl_turn *turn, const struct spl_topic *topic, uint64_t p
 {
 	struct spot_lane *l = spot_lane_of(turn);
 	struct spl_target target;
-	int rc;
+	int rc = spot_check_publish(l, topic, packet_key, content, payload, bytes);
 
-	if (!l || !topic || !packet_key)
-		return -EINVAL;
-	rc = spot_check_payload(l, content, payload, bytes);
 	if (rc)
 		return rc;
-	if (!is_known(l, topic))
-		return -ENOENT;
-	if (l->sealed)
-		return -ESHUTDOWN;
 	if (spl_key_lane(&topic->key, l->conf.lanes) == l->conf.lane)
 		return publish_here(l, topic, packet_key, content, payload, bytes);
 	target.key = topic->key;
 	target.id.len = 0;
 	rc = spot_send_out(l, SPL_MSG_PUBLISH, &target, packet_key, content, payload, bytes, 0, 0);
-	return rc == 0 || rc == -EMSGSIZE ? rc : -ENOBUFS;
+	return rc == 0 || rc == -EMSGSIZE || rc == -ETIMEDOUT ? rc : -ENOBUFS;
 }

@@ -45,7 +45,8 @@ struct spot_call {
 	uint64_t flow;
 	uint32_t charge;
 	uint8_t wait; /* enum spl_wait, of a call */
-	uint8_t spare[3];
+	bool is_told; /* of a call: a send or publish, which its admission answers */
+	uint8_t spare[2];
 	uint64_t deadline; /* cycles, of a command */
 } __attribute__((aligned(64)));
 

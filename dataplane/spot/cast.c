@@ -3,6 +3,7 @@
 #include "dataplane/spot/cast.h"
 
 #include "dataplane/spot/queue.h"
+#include "dataplane/spot/waiter.h"
 
 #include <stdatomic.h>
 
@@ -113,27 +114,16 @@ static bool make_room(struct spot_lane *l)
 	return l->topics.cast_count < CASTS_MAX;
 }
 
-enum spl_message_fail spot_cast_in(struct spot_lane *l, struct spot_rec *r,
-				   const struct spl_key *key)
+/* From here on it is on its way, and nothing takes it back (S-MCAST-6,7). */
+static void start(struct spot_lane *l, struct spot_rec *r, const struct spl_key *key,
+		  uint32_t topic)
 {
 	bool here = r->kind == SPOT_KIND_CAST;
-	uint32_t topic;
 
-	/* What has started goes on (S-MCAST-7), and spl_publish() has said so to a Spot. */
-	if (l->sealed && r->origin != SPOT_FROM_LANE)
-		return SPL_FAIL_SHUTDOWN;
-	if (l->now >= l->lease && !here)
-		return SPL_FAIL_FENCED;
-	if (!here && spl_key_lane(key, l->conf.lanes) != l->conf.lane)
-		return SPL_FAIL_NO_SPOT; /* not the topic's lane: its order would be lost */
-	if (r->msg.content >= SPL_CONTENT_COUNT)
-		return SPL_FAIL_CONTENT_TYPE;
-	topic = spot_topic_find(&l->topics, key);
-	if (topic && !make_room(l))
-		return SPL_FAIL_QUEUE_FULL; /* before it starts: nobody gets it (S-MCAST-6) */
 	/* Once, for all who will read it, whatever their lane. */
 	if (l->pool_low && r->buf && !here && spot_rec_move(l, r))
 		spot_count(l, SPL_C_LINK_COPIED_OUT, 1);
+	spot_told(l, r);
 	r->kind = REC_CAST;
 	r->refs = 1;
 	r->flags = 0;
@@ -148,6 +138,44 @@ enum spl_message_fail spot_cast_in(struct spot_lane *l, struct spot_rec *r,
 	} else {
 		leave(l, r);
 	}
+}
+
+/* The line has a place again. */
+static void start_waiting(struct spot_lane *l)
+{
+	struct spot_rec *r;
+	struct spl_key key;
+
+	while (l->topics.cast_count < CASTS_MAX && (r = spot_line_next(l, &key))) {
+		start(l, r, &key, spot_topic_find(&l->topics, &key));
+		spot_count(l, SPL_C_MESSAGES_FINISHED, 1);
+	}
+}
+
+enum spl_message_fail spot_cast_in(struct spot_lane *l, struct spot_rec *r,
+				   const struct spl_key *key, bool *waits)
+{
+	bool here = r->kind == SPOT_KIND_CAST;
+	uint32_t topic;
+
+	*waits = false;
+	/* What has started goes on (S-MCAST-7), and spl_publish() has said so to a Spot. */
+	if (l->sealed && r->origin != SPOT_FROM_LANE)
+		return SPL_FAIL_SHUTDOWN;
+	if (l->now >= l->lease && !here)
+		return SPL_FAIL_FENCED;
+	if (!here && spl_key_lane(key, l->conf.lanes) != l->conf.lane)
+		return SPL_FAIL_NO_SPOT; /* not the topic's lane: its order would be lost */
+	if (r->msg.content >= SPL_CONTENT_COUNT)
+		return SPL_FAIL_CONTENT_TYPE;
+	topic = spot_topic_find(&l->topics, key);
+	if (!here && (l->line_head || (topic && !make_room(l)))) {
+		*waits = true;
+		return spot_wait_for_line(l, r, key);
+	}
+	if (here && topic && !make_room(l))
+		return SPL_FAIL_QUEUE_FULL; /* this lane's Spots are passed over (S-MCAST-8) */
+	start(l, r, key, topic);
 	return SPL_FAIL_COUNT;
 }
 
@@ -244,5 +272,6 @@ unsigned spot_casts_step(struct spot_lane *l)
 		leave(l, cast);
 		looked++;
 	}
+	start_waiting(l); /* past the lease: ends them */
 	return looked;
 }

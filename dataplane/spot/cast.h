@@ -17,10 +17,11 @@
 #define CAST_STEP 128u	/* and before their turns, so that these find what was just written */
 #define CASTS_MAX 256u	/* publishes in the line of one lane */
 
-/* Takes over a record of kind SPL_MSG_PUBLISH or SPOT_KIND_CAST under `key`, or refuses it: the
- * reason, SPL_FAIL_COUNT when it has started. For the counters it is finished then. */
+/* Takes over a record of kind SPL_MSG_PUBLISH, SPOT_KIND_TOLD_PUBLISH or SPOT_KIND_CAST under
+ * `key`, or refuses it: the reason, SPL_FAIL_COUNT when it has started or, `*waits`, stands in the
+ * line to do so. For the counters it is finished when it starts and queued while it waits. */
 enum spl_message_fail spot_cast_in(struct spot_lane *l, struct spot_rec *r,
-				   const struct spl_key *key);
+				   const struct spl_key *key, bool *waits);
 
 /* Goes on with the line for CAST_STEP subscriptions. How many publishes and subscriptions it looked
  * at. */

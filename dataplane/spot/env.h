@@ -17,7 +17,7 @@ struct spot_stage;
 /* A message that leaves the room. Everything is borrowed until send() returns. */
 struct spot_out {
 	uint8_t to;    /* enum spot_origin: LINK, LANE or AGENT */
-	uint8_t kind;  /* SPL_MSG_SPOT_SEND, SPL_MSG_SPOT_REQUEST or SPL_MSG_REPLY */
+	uint8_t kind;  /* SPL_MSG_SPOT_SEND, SPOT_REQUEST, PUBLISH, SPOT_KIND_TOLD_* or REPLY */
 	uint8_t error; /* of a reply: SPL_OK or one of enum spl_error */
 	uint16_t content;
 	uint32_t payload_bytes;
@@ -41,7 +41,12 @@ struct spot_done {
 
 /* A publish on its way from the lane of its topic to another one with subscribers: the kind of the
  * record it becomes there. Never on the wire. */
-#define SPOT_KIND_CAST 220u
+#define SPOT_KIND_CAST	       220u
+
+/* A send or publish whose sender waits until it is admitted: the kind of its record until then.
+ * Never on the wire. */
+#define SPOT_KIND_TOLD_SEND    223u
+#define SPOT_KIND_TOLD_PUBLISH 224u
 
 struct spot_cast {
 	const struct spl_key *topic; /* borrowed, as the struct is */
@@ -177,6 +182,8 @@ struct spot_conf {
 	uint64_t queue_bytes, life_bytes; /* and cost */
 	uint32_t life_cap;		  /* lifecycle turns in a row, 1..200 (S-LANE-6) */
 	uint32_t turn_budget_us;	  /* of one owner's visit (S-FAIR-3) */
+	uint32_t waiters;		  /* 0..records: sends and publishes that wait for room */
+	uint32_t send_ms;		  /* so long, when the sender did not say */
 	uint32_t message_max;		  /* payload bytes */
 	uint32_t request_ms;		  /* default timeout of spl_request() */
 	uint64_t clock_hz;

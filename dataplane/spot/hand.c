@@ -85,7 +85,7 @@ int spot_answer(struct spot_lane *l, const struct spot_rec *r, uint8_t kind, uin
 void spot_fail(struct spot_lane *l, struct spot_rec *r, enum spl_message_fail why, uint8_t kind)
 {
 	spot_add(&l->fails[why], 1);
-	if (r->kind == SPL_MSG_SPOT_REQUEST && !(r->flags & REC_F_REPLIED) &&
+	if (spot_is_answered(r) && !(r->flags & REC_F_REPLIED) &&
 	    spot_answer(l, r, kind, SPL_CONTENT_RAW, NULL, 0) != 0)
 		spot_count(l, SPL_C_REPLIES_LOST, 1);
 	spot_rec_end(l, r);

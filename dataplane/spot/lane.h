@@ -91,6 +91,7 @@ struct spot_lane {
 
 	struct spot_topics topics;
 	uint32_t timer_free, timers_used;
+	uint32_t waiters, line_head, line_tail; /* see waiter.h */
 	struct wheel timer_wheel;
 };
 
@@ -190,6 +191,13 @@ static inline void spot_rec_end(struct spot_lane *l, struct spot_rec *r)
 
 /* Moves the bytes of `r` out of its buffer; false when lane memory is short. */
 bool spot_rec_move(struct spot_lane *l, struct spot_rec *r);
+
+/* Somebody waits for what becomes of it. */
+static inline bool spot_is_answered(const struct spot_rec *r)
+{
+	return r->kind == SPL_MSG_SPOT_REQUEST || r->kind == SPOT_KIND_TOLD_SEND ||
+	       r->kind == SPOT_KIND_TOLD_PUBLISH;
+}
 
 /* hand.c: replies. Answers a request by its route; 0 or what spot_env.send() says. */
 int spot_answer(struct spot_lane *l, const struct spot_rec *r, uint8_t kind, uint16_t content,

@@ -49,6 +49,28 @@ static inline void spot_app_append(struct spot_lane *l, struct spot *s, struct s
 		spot_ready_add(l, s);
 }
 
+/* What a message costs its queue (S-LIM-2). */
+static inline uint64_t spot_cost_of(const struct spot_rec *r)
+{
+	return (uint64_t)r->msg.payload_bytes + r->msg.metadata_bytes + SPOT_RECORD_COST;
+}
+
+/* Room on both axes (S-LIM-1). */
+static inline bool spot_has_room(const struct spot_kind *kind, const struct spot *s, uint64_t cost)
+{
+	return s->app.count < kind->queue_count && s->app.bytes + cost <= kind->queue_bytes;
+}
+
+/* A message for which there is room. */
+static inline void spot_put(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint32_t cost)
+{
+	s->app.count++;
+	s->app.bytes += cost;
+	r->cost = cost;
+	r->flags = REC_F_WAITS;
+	spot_app_append(l, s, r);
+}
+
 /* To the tail of what waits for a gate of its own; a turn that holds the Spot's is no hindrance. */
 static inline void spot_own_append(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {

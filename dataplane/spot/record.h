@@ -8,7 +8,8 @@
  *
  * A timer is a record too, of a pool of its own behind that one, so that its tick always has one
  * (S-TIMER-10): fields marked T. A publish is a record that its subscribers' records refer to:
- * fields marked P. A timer is out (see timer.h) or in the wheel or in a queue or in its turn, never
+ * fields marked P. A send or publish that waits for room (waiter.h) has fields marked W. A timer is
+ * out (see timer.h) or in the wheel or in a queue or in its turn, never
  * in two.
  */
 #ifndef SPL_DATAPLANE_SPOT_RECORD_H
@@ -42,6 +43,7 @@ struct spot_rec {
 	union {
 		uint32_t cost; /* room: reserved in the queue's bytes */
 		uint32_t refs; /* P: subscribers' records and lanes that read from it, and itself */
+		uint32_t wait_prev; /* W */
 	};
 	union {
 		void *buf;	      /* H: host's buffer handle, one reference; NULL = none */
@@ -72,7 +74,7 @@ struct spot_rec {
 						   (S-TURN-8) */
 			};
 		};
-		struct wheel_node node; /* T: while it waits for its time */
+		struct wheel_node node; /* T, W: while it waits for its time */
 		struct {		/* P */
 			uint64_t stamp; /* no subscription is newer */
 			uint32_t topic; /* index */
@@ -88,6 +90,7 @@ struct spot_rec {
 	union {
 		uint32_t charge;     /* H: credit to give back with the buffer or at the terminal */
 		uint32_t generation; /* T: of what is registered in this place (S-TIMER-3) */
+		uint32_t waits_for;  /* W: of a send, the Spot whose queue is full */
 	};
 	uint8_t kind; /* H: SPL_MSG_SPOT_SEND, SPOT_REQUEST or PUBLISH, or SPOT_KIND_CAST */
 	union {

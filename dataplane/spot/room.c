@@ -20,8 +20,8 @@ static bool conf_valid(const struct spot_conf *c)
 	       c->object_bytes >= SLAB_CHUNK && c->object_bytes < OBJECT_BYTES_MAX &&
 	       c->queue_count >= 1 && c->life_count >= 1 && c->life_cap >= 1 &&
 	       c->life_cap <= 200 && c->turn_budget_us >= 1 && c->request_ms >= 1 &&
-	       c->message_max <= SPL_MESSAGE_BYTES_CAP && c->clock_hz >= 1000000 && c->counters &&
-	       c->fails;
+	       (c->waiters == 0 || c->send_ms >= 1) && c->message_max <= SPL_MESSAGE_BYTES_CAP &&
+	       c->clock_hz >= 1000000 && c->counters && c->fails;
 }
 
 static size_t round64(uint64_t n)

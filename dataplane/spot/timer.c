@@ -3,6 +3,7 @@
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/turn.h"
 #include "dataplane/spot/timer.h"
+#include "dataplane/spot/waiter.h"
 
 #define LATER 8u /* ticks of the wheel until one is tried again that may not come now */
 
@@ -239,8 +240,16 @@ unsigned spot_timers(struct spot_lane *l, uint64_t now, unsigned max)
 	l->now = now;
 	for (unsigned i = 0; i < n; i++)
 		__builtin_prefetch(spot_at(l, l->recs[at[i]].spot), 1);
-	for (unsigned i = 0; i < n; i++)
-		due(l, &l->recs[at[i]]);
+	for (unsigned i = 0; i < n; i++) {
+		struct spot_rec *r = &l->recs[at[i]];
+
+		if (__builtin_expect(at[i] > l->rec_count, 1))
+			due(l, r);
+		else
+			spot_waiter_expired(l, r);
+	}
+	if (l->ended_count)
+		spot_done_flush(l);
 	return n;
 }
 

@@ -9,6 +9,7 @@
 #include "dataplane/spot/cast.h"
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/turn.h"
+#include "dataplane/spot/waiter.h"
 #include "dataplane/spot/yield.h"
 
 __thread struct spot_lane *spot_lane_here;
@@ -211,7 +212,7 @@ static bool own_waits(const struct spot_lane *l, struct spot *s)
 /* Nothing waits any more: what comes next is a message, unless it says otherwise. */
 static void odd_done(const struct spot_lane *l, struct spot *s)
 {
-	if (!s->app.head && !own_waits(l, s))
+	if (!s->app.head && !own_waits(l, s) && !spot_cold_of(s)->wait_head)
 		s->gate.flags &= (uint8_t)~SPOT_F_ODD;
 }
 
@@ -299,12 +300,22 @@ static bool own_is_next(struct spot_lane *l, struct spot *s)
 	return cold->own_was_last;
 }
 
+static bool sends_wait(struct spot *s)
+{
+	return s->gate.flags & SPOT_F_ODD && spot_cold_of(s)->wait_head;
+}
+
 /* A step of a Spot about which something is out of the ordinary. */
 static __attribute__((noinline)) enum step step_slow(struct spot_lane *l, struct spot *s,
 						     uint64_t t)
 {
 	enum step step;
 
+	if (sends_wait(s) && s->gate.state != SPOT_S_READY) {
+		spot_waiters_fail(l, s);
+		odd_done(l, s);
+		return STEP_RAN;
+	}
 	if (own_waits(l, s) && own_is_next(l, s))
 		return run_own(l, s, t);
 	step = step_others(l, s, t);
@@ -329,6 +340,18 @@ static inline __attribute__((always_inline)) enum step take_step(struct spot_lan
 	return step_slow(l, s, t);
 }
 
+/* The same of a Spot about which something is out of the ordinary. Room that the step has made is
+ * given away before anybody else can be admitted. */
+static __attribute__((noinline)) bool is_over_slow(struct spot_lane *l, struct spot *s)
+{
+	if (sends_wait(s) && s->gate.state == SPOT_S_READY) {
+		spot_waiters_move(l, s);
+		odd_done(l, s);
+	}
+	return !s->app.head && !(s->gate.flags & (SPOT_F_SLOW | SPOT_F_ODD)) &&
+	       s->gate.state <= SPOT_S_READY;
+}
+
 /* After a step: true when the visit is over. */
 static inline bool is_over(struct spot_lane *l, struct spot *s, enum step step)
 {
@@ -339,8 +362,7 @@ static inline bool is_over(struct spot_lane *l, struct spot *s, enum step step)
 	}
 	if (__builtin_expect(spot_gate_is_plain(&s->gate), 1))
 		return !s->app.head;
-	return !s->app.head && !(s->gate.flags & (SPOT_F_SLOW | SPOT_F_ODD)) &&
-	       s->gate.state <= SPOT_S_READY;
+	return is_over_slow(l, s);
 }
 
 /* The owner has more after its first step at `begin`: goes on until it has none, is suspended, or

@@ -31,6 +31,10 @@
 	X(CALLS_STARTED, "calls_started", "calls", "requests begun by handlers") \
 	X(CALLS_EXPIRED, "calls_expired", "calls", "requests that ended by their deadline") \
 	X(CALLS_CANCELLED, "calls_cancelled", "calls", "requests that their Spot has cancelled") \
+	X(SENDS_WAITED, "sends_waited", "messages", \
+	  "sends and publishes that waited for room in a queue of this node") \
+	X(SENDS_EXPIRED, "sends_expired", "messages", \
+	  "sends and requests that found no room in the ring to their lane in time") \
 	X(WORK_STARTED, "work_started", "calls", \
 	  "computations and operations handed to the workers") \
 	X(WORK_REFUSED, "work_refused", "calls", \

@@ -78,6 +78,8 @@ static inline enum spl_error spl_error_of(int rc)
 	case EALREADY:
 	case EEXIST:
 		return SPL_E_INVALID_OPERATION;
+	case ETIMEDOUT:
+		return SPL_E_DEADLINE_EXCEEDED;
 	case EMSGSIZE:
 		return SPL_E_PROTOCOL_ERROR;
 	default:

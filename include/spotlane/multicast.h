@@ -24,6 +24,7 @@ extern "C" {
 #endif
 
 struct spl_turn;
+struct spl_call;
 struct spl_message;
 
 /* A topic of a channel: make it once, keep it, use it for any number of messages. */
@@ -53,14 +54,24 @@ int spl_subscribe(struct spl_turn *turn, const struct spl_topic *topic, const ch
 		  spl_topic_fn fn);
 
 /* Publishes one-way; a Spot that has subscribed itself gets it too, in a later turn (S-MCAST-5). 0
- * when the topic's lane has it, or the ring to that lane: nothing takes it back then (S-MCAST-7).
- * `packet_key` as in spl_send(). The payload is copied once for all subscribers. On an error nobody
- * gets it (S-MCAST-6). -EINVAL: bad argument; -EMSGSIZE; -ENOENT: this node does not take part in
- * the channel (NotFound); -EAGAIN: 256 publishes of this lane are on their way already; -ENOBUFS:
- * no memory, or the ring to the topic's lane is full; -ESHUTDOWN: the node takes nothing new.
+ * when it is on its way: nothing takes it back once it has started, and nobody tells when that is
+ * (spl_publish_wait() does) (S-MCAST-7). Too many that are under way already, or a full ring to the
+ * topic's lane, is waited for up to `timeouts.send_ms`, in order. `packet_key` as in spl_send().
+ * The payload is copied once for all subscribers. On an error nobody gets it (S-MCAST-6). -EINVAL:
+ * bad argument; -EMSGSIZE; -ENOENT: this node does not take part in the channel (NotFound);
+ * -ETIMEDOUT: as many sends and publishes as may be wait already; -ENOBUFS: no memory; -ESHUTDOWN:
+ * the node takes nothing new.
  */
 int spl_publish(struct spl_turn *turn, const struct spl_topic *topic, uint64_t packet_key,
 		uint16_t content, const void *payload, uint32_t bytes);
+
+/* The same as a call: SPL_OK when it has started; DeadlineExceeded when it could not within
+ * `timeout_ms` (1..INT_MAX, 0 = `timeouts.send_ms`), and then nobody gets it. Waited for under
+ * HOLD. -ENOBUFS, -ESHUTDOWN also as spl_send_wait().
+ */
+int spl_publish_wait(struct spl_turn *turn, const struct spl_topic *topic, uint64_t packet_key,
+		     uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
+		     struct spl_call **call);
 
 #ifdef __cplusplus
 }

@@ -76,6 +76,8 @@
 	X(NO_SPOT, "no_spot", "no Spot with this key in the lane") \
 	X(NOT_READY, "not_ready", "the Spot is being created or closed") \
 	X(QUEUE_FULL, "queue_full", "the Spot's queue is at its count or byte limit") \
+	X(WAITERS_FULL, "waiters_full", \
+	  "a send or publish of this node would have waited for room, and no more may") \
 	X(NO_HANDLER, "no_handler", "no handler for the packet name") \
 	X(CONTENT_TYPE, "content_type", "unknown content type") \
 	X(EXPIRED, "expired", "its deadline passed before its turn began") \

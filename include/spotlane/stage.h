@@ -156,14 +156,27 @@ const struct spl_name *spl_spot_id(const struct spl_turn *turn);
  */
 int spl_reply(struct spl_turn *turn, uint16_t content, const void *payload, uint32_t bytes);
 
-/* Sends one-way to a Spot, this one included (S-REENT-2): 0 when the local queue, the ring to
- * its lane or the link took it (S-DIR-4).
- * -EINVAL: bad argument; -EMSGSIZE; -ENOBUFS: no memory or the ring is full; -EAGAIN: the target's
- * queue in this lane is full; -ENOENT: no such Spot in this lane; -ESHUTDOWN: the node, the target
- * or the lease is at its end.
+/* Sends one-way to a Spot, this one included (S-REENT-2): 0 when it is on its way. A full queue of
+ * this node, and a full ring to the target's lane, is waited for up to `timeouts.send_ms`, behind
+ * what waits already; what becomes of it nobody tells (spl_send_wait() does) (S-LIM-5).
+ * -EINVAL: bad argument; -EMSGSIZE; -ENOBUFS: no memory; -ETIMEDOUT: as many sends as may be wait
+ * for room already, so this one does not (limits.send_waiters_per_lane); -EAGAIN: it is larger than
+ * the target's whole queue; -ENOENT: no such Spot in this lane; -ESHUTDOWN: the node, the target or
+ * the lease is at its end.
  */
 int spl_send(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 	     uint16_t content, const void *payload, uint32_t bytes);
+
+/* The same as a call that the admission answers: SPL_OK when the target's queue has taken it
+ * (S-DIR-4); DeadlineExceeded when it found no room within `timeout_ms` (1..INT_MAX, 0 =
+ * `timeouts.send_ms`), and then it is never delivered (S-LIM-6); NotFound, Unavailable,
+ * CapacityExceeded, ShuttingDown. It is waited for under HOLD (S-DIR-5).
+ * -EINVAL, -EMSGSIZE, -ENOBUFS as spl_request(); -EDEADLK: to this very Spot, whose queue is full,
+ * so that no room can come while this turn waits; -ESHUTDOWN: the time of this Spot is up.
+ */
+int spl_send_wait(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
+		  uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
+		  struct spl_call **call);
 
 /* Starts a request; its result goes to the continuation given with spl_call_then(). A call whose
  * handler ends without one is cancelled. At most one call is waited for at a time, and a handler

@@ -93,6 +93,8 @@ void t_node_start(struct t_node *n, const struct t_node_conf *c)
 			 .life_bytes = 4u << 20,
 			 .life_cap = 8,
 			 .turn_budget_us = 50,
+			 .waiters = 64,
+			 .send_ms = 1000,
 			 .message_max = SPL_MESSAGE_BYTES_MAX,
 			 .request_ms = 30000,
 			 .fake_clock = c->fake_ns,
@@ -376,17 +378,6 @@ void t_peer_raw(struct t_peer *p, unsigned lane, const void *message, uint32_t b
 	NEED(m);
 	memcpy(m, message, bytes);
 	NEED(flow_send(p->flow[lane], WIRE_APP, m, bytes, m) == 0);
-	p->in_flight++;
-}
-
-void t_peer_control(struct t_peer *p, unsigned lane, uint8_t kind, uint64_t correlation)
-{
-	struct wire_msg h = {.kind = kind, .error = SPL_OK, .correlation = correlation};
-	uint8_t *m = malloc(WIRE_MSG_BYTES);
-
-	NEED(m);
-	wire_msg_put(m, &h);
-	NEED(flow_send(p->flow[lane], WIRE_INFRA, m, WIRE_MSG_BYTES, m) == 0);
 	p->in_flight++;
 }
 

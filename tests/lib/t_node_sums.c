@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The counters of a test node, summed over its lanes, and the two laws of reasons.h. Called by the
- * test's thread while the lanes rest. */
+/* What of a test node needs none of its insides: its counters, summed over its lanes, the two laws
+ * of reasons.h, control messages. Called by the test's thread while the lanes rest. */
+#include "common/wire_msg.h"
 #include "tests/lib/t_node.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <CUnit/CUnit.h>
 
@@ -79,4 +81,15 @@ void t_node_failure(struct t_node *n, struct lane_event *e)
 		 (const char *)e->data);
 	n->failures++;
 	CU_ASSERT_EQUAL_FATAL(hop_push(&n->sh.hop, n->sh.lanes, e->lane, &item, 1), 1);
+}
+
+void t_peer_control(struct t_peer *p, unsigned lane, uint8_t kind, uint64_t correlation)
+{
+	struct wire_msg h = {.kind = kind, .error = SPL_OK, .correlation = correlation};
+	uint8_t *m = malloc(WIRE_MSG_BYTES);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+	wire_msg_put(m, &h);
+	CU_ASSERT_EQUAL_FATAL(flow_send(p->flow[lane], WIRE_INFRA, m, WIRE_MSG_BYTES, m), 0);
+	p->in_flight++;
 }

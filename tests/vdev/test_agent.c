@@ -190,6 +190,7 @@ static struct dp_configured configure(struct rig *r, const char *device, const c
 		.timers_max = 4096,
 		.timers_per_spot = 16,
 		.subscriptions_max = 1024,
+		.send_waiters = 64,
 		.cpu_threads_min = 1,
 		.cpu_threads_max = 2,
 		.cpu_idle_ms = 1000,

@@ -221,6 +221,8 @@ void fake_init(struct fake *f, unsigned lanes)
 		.life_bytes = 65536,
 		.life_cap = 8,
 		.turn_budget_us = 50,
+		.waiters = 8,
+		.send_ms = 200,
 		.message_max = 65536,
 		.request_ms = 1000,
 		.clock_hz = FAKE_HZ,

@@ -135,7 +135,7 @@ static void test_kind_by_origin(void)
 	test_stop();
 }
 
-/* One-way to a full queue: an error at once for a sender of this lane, nothing for all others. */
+/* One-way to a full queue: a peer's is dropped and nobody is told, a Spot's of this node waits. */
 static void test_send_to_full(void)
 {
 	test_start(1);
@@ -149,9 +149,11 @@ static void test_send_to_full(void)
 	CU_ASSERT_EQUAL(f.outs, outs);
 	CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_QUEUE_FULL), 1);
 	spot_run(f.lane[0].l, 1, UINT64_MAX);
-	CU_ASSERT_EQUAL(test_stage_rc, -EAGAIN);
+	CU_ASSERT_EQUAL(test_stage_rc, 0);
+	CU_ASSERT_EQUAL(f.lane[0].l->waiters, 1);
 	CU_ASSERT(fake_law(&f));
 	fake_run(&f);
+	CU_ASSERT_EQUAL(((struct test_state *)spot_state_of(test_spot("a")))->count, 5);
 	fake_send(&f, "b", "send", "nobody add");
 	fake_run(&f);
 	CU_ASSERT_EQUAL(test_stage_rc, -ENOENT);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lane file: sends and publishes whose sender waits until they are admitted (S-DIR-4,5, S-LIM-5):
+ * calls that the admission answers, here or in another lane. As api.c: on the lane, inside a
+ * callback.
+ */
+#include "dataplane/spot/api.h"
+#include "dataplane/spot/cast.h"
+#include "dataplane/spot/queue.h"
+#include "dataplane/spot/waiter.h"
+
+#include <errno.h>
+#include <limits.h>
+
+/* The answer comes from where the message waits, at its time; the call itself ends so much later,
+ * for the case that no answer comes. */
+#define GUARD_MS 1000u
+
+struct told {
+	struct spl_target target;
+	uint8_t kind; /* SPOT_KIND_TOLD_* */
+	uint64_t packet;
+	uint16_t content;
+	const void *payload;
+	uint32_t bytes;
+	uint64_t deadline;
+};
+
+/* In this lane: a refusal is the call's result, as from elsewhere. */
+static int tell_here(struct spot_lane *l, const struct told *t, struct spot_call *c)
+{
+	struct spot_rec *r = spot_own_record(l, t->packet, t->content, t->payload, t->bytes);
+
+	if (!r)
+		return -ENOBUFS;
+	r->kind = t->kind;
+	r->msg.correlation = c->correlation;
+	r->deadline = t->deadline;
+	r->key = &t->target.key;
+	spot_admit_own(l, r);
+	return 0;
+}
+
+static int tell(struct spot_lane *l, struct told *t, uint32_t timeout_ms, struct spl_call **call)
+{
+	bool own = spl_key_lane(&t->target.key, l->conf.lanes) == l->conf.lane;
+	uint64_t ms = timeout_ms ? timeout_ms : l->conf.send_ms;
+	struct spot_call *c;
+	int rc;
+
+	if (l->turn.spot->gate.flags & SPOT_F_FORCED)
+		return -ESHUTDOWN;
+	t->deadline = l->now + spot_from_ms(&l->clock, ms);
+	c = spot_call_of_turn(l, own ? SPOT_FROM_SELF : SPOT_FROM_LANE, SPL_WAIT_HOLD,
+			      t->deadline + spot_from_ms(&l->clock, GUARD_MS));
+	if (!c)
+		return -ENOBUFS;
+	c->is_told = true;
+	rc = own ? tell_here(l, t, c)
+		 : spot_send_out(l, t->kind, &t->target, t->packet, t->content, t->payload,
+				 t->bytes, c->correlation, t->deadline);
+	if (rc) {
+		spot_call_drop(l, c);
+		return rc == -EMSGSIZE || rc == -ETIMEDOUT ? rc : -ENOBUFS;
+	}
+	*call = spot_call_keep(l, c);
+	return 0;
+}
+
+/* Its turn holds the gate that would have to make room. */
+static bool waits_for_itself(const struct spot_lane *l, const struct told *t)
+{
+	struct spot *s = l->turn.spot;
+	uint64_t cost = (uint64_t)t->bytes + SPOT_RECORD_COST;
+
+	return spl_key_equal(&s->key, &t->target.key) && !(l->turn.rec->flags & REC_F_OWN) &&
+	       !spot_has_room(&l->kinds[s->stage], s, cost);
+}
+
+int spl_send_wait(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
+		  uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
+		  struct spl_call **call)
+{
+	struct told t = {.kind = SPOT_KIND_TOLD_SEND,
+			 .packet = packet_key,
+			 .content = content,
+			 .payload = payload,
+			 .bytes = bytes};
+	struct spot_lane *l = spot_lane_of(turn);
+	int rc;
+
+	if (!l || !target || !packet_key || !call || timeout_ms > INT_MAX)
+		return -EINVAL;
+	rc = spot_check_payload(l, content, payload, bytes);
+	if (rc)
+		return rc;
+	t.target = *target;
+	if (waits_for_itself(l, &t))
+		return -EDEADLK;
+	return tell(l, &t, timeout_ms, call);
+}
+
+int spl_publish_wait(struct spl_turn *turn, const struct spl_topic *topic, uint64_t packet_key,
+		     uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
+		     struct spl_call **call)
+{
+	struct told t = {.kind = SPOT_KIND_TOLD_PUBLISH,
+			 .packet = packet_key,
+			 .content = content,
+			 .payload = payload,
+			 .bytes = bytes};
+	struct spot_lane *l = spot_lane_of(turn);
+	int rc = call && timeout_ms <= INT_MAX
+			 ? spot_check_publish(l, topic, packet_key, content, payload, bytes)
+			 : -EINVAL;
+
+	if (rc)
+		return rc;
+	t.target.key = topic->key;
+	return tell(l, &t, timeout_ms, call);
+}
