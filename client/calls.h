@@ -35,6 +35,7 @@ struct call {
 	uint64_t id; /* handle and correlation; 0 = free slot */
 	uint8_t kind, state;
 	uint8_t lane, cls;    /* QUEUED: where */
+	bool is_instance;     /* a message with Instance intent */
 	uint32_t heap;	      /* its place among the timers, 0 = none */
 	uint64_t due_ns;      /* end of its present stage */
 	uint64_t deadline_ns; /* end of the whole call */

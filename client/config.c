@@ -109,7 +109,17 @@ int spl_client_target_set(struct spl_client_target *target, const void *id, size
 
 	if (err == 0)
 		target->key = spl_spot_key(id, id_bytes);
+	if (err == 0)
+		target->instance = NULL;
 	return err;
+}
+
+int spl_client_target_set_instance(struct spl_client_target *target, const char *type)
+{
+	if (type && !spl_name_valid(type, strnlen(type, SPL_NAME_BYTES_MAX + 1)))
+		return -EINVAL;
+	target->instance = type;
+	return 0;
 }
 
 int spl_client_metadata_put(void *buffer, uint32_t *used, const char *key, const char *value)

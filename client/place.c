@@ -279,6 +279,9 @@ void place_resolved(struct spl_client *c, struct call *resolve, int error,
 		call->route = NULL;
 		if (error == SPL_OK)
 			send_or_wait(c, call, lane, WIRE_APP);
+		else if (error == SPL_E_NOT_FOUND && call->is_instance && c->link.peer)
+			send_or_wait(c, call, spl_key_lane(&call->key, c->link.peer->lanes),
+				     WIRE_APP); /* its node starts it (S-ACT-1) */
 		else
 			client_end(c, call, error, NULL);
 	}

@@ -89,6 +89,14 @@ static int check_message(const struct spl_client *c, const struct spl_client_mes
 	return 0;
 }
 
+/* What the intent takes in the message; 0 without one. */
+static uint32_t intent_bytes(const struct spl_client_message *m)
+{
+	if (!m->target || !m->target->instance)
+		return 0;
+	return 2u + m->target->id.len + (uint32_t)strlen(m->target->instance);
+}
+
 static void encode_message(const struct call *call, const struct spl_client_message *m)
 {
 	struct wire_msg h = {
@@ -98,6 +106,7 @@ static void encode_message(const struct call *call, const struct spl_client_mess
 		.error = SPL_OK,
 		.content = m->content,
 		.meta_len = (uint16_t)m->metadata_bytes,
+		.intent_len = (uint16_t)intent_bytes(m),
 		.target = call->key,
 		.packet = m->packet,
 		.correlation = call->kind == CALL_REQUEST ? call->id : 0,
@@ -106,10 +115,22 @@ static void encode_message(const struct call *call, const struct spl_client_mess
 
 	wire_msg_put(at, &h);
 	at += WIRE_MSG_BYTES;
+	if (h.intent_len) {
+		wire_intent_put(at, h.intent_len,
+				(struct pack_bytes){m->target->id.b, m->target->id.len},
+				(struct pack_bytes){m->target->instance,
+						    (uint32_t)strlen(m->target->instance)});
+		at += h.intent_len;
+	}
 	if (m->metadata_bytes)
 		memcpy(at, m->metadata, m->metadata_bytes);
 	if (m->payload_bytes)
 		memcpy(at + m->metadata_bytes, m->payload, m->payload_bytes);
+}
+
+static bool type_is_legal(const char *type)
+{
+	return spl_name_valid(type, strnlen(type, SPL_NAME_BYTES_MAX + 1));
 }
 
 /* Sends and requests are alike but for their end. */
@@ -120,14 +141,17 @@ static int begin_message(struct spl_client *c, enum call_kind kind,
 	struct call *call;
 	int err = check_message(c, m);
 
-	if (err == 0 && (!m->target || m->target->id.len == 0 || m->topic))
+	if (err == 0 && (!m->target || m->target->id.len == 0 || m->topic ||
+			 (m->target->instance && !type_is_legal(m->target->instance))))
 		err = -EINVAL;
 	if (err == 0)
-		err = begin(c, kind, WIRE_MSG_BYTES + m->metadata_bytes + m->payload_bytes,
+		err = begin(c, kind,
+			    WIRE_MSG_BYTES + intent_bytes(m) + m->metadata_bytes + m->payload_bytes,
 			    timeout_ns, fn, ctx, &call);
 	if (err < 0)
 		return err;
 	call->key = m->target->key;
+	call->is_instance = m->target->instance != NULL;
 	encode_message(call, m);
 	if (out)
 		*out = call->id;
@@ -213,7 +237,7 @@ static int check_creation(const struct spl_client_creation *n)
 {
 	if (!n || !n->type || (n->request_bytes && !n->request))
 		return -EINVAL;
-	if (!spl_name_valid(n->type, strnlen(n->type, SPL_NAME_BYTES_MAX + 1)))
+	if (!type_is_legal(n->type))
 		return -EINVAL;
 	if (n->id && !spl_name_valid(n->id, n->id_bytes))
 		return -EINVAL;

@@ -71,7 +71,7 @@ struct dp_header {
 	X(15, OBJ_DISCARD, obj_discard, "C>D req", "free a prepared object") \
 	X(16, OBJ_CLOSE, obj_close, "C>D req", "seal, finish accepted, on_closing, free") \
 	X(17, CLOSED, closed, "D>C rep", "how the close ended") \
-	X(18, SELF_CLOSE, self_close, "D>C evt", "a stage asked to close its own Spot") \
+	X(18, SELF_CLOSE, self_close, "D>C evt", "a stage closes its own Spot, or it is idle") \
 	X(19, MESH_OP, mesh_op, "D>C req", "control message of a client or of a handler") \
 	X(20, MESH_OP_DONE, mesh_op_done, "C>D rep", "its answer") \
 	X(21, SPOT_CALL, spot_call, "C>D req", "send or request on behalf of an operator") \
@@ -127,6 +127,7 @@ enum dp_type {
 	F(u32, lifecycle_queue_bytes) \
 	F(u32, timers_max) /* of each lane */ \
 	F(u32, timers_per_spot) \
+	F(u32, instance_idle_ms)  /* 0 = never */ \
 	F(u32, subscriptions_max) /* of each lane */ \
 	F(u32, send_waiters)	  /* of each lane */ \
 	F(u32, cpu_threads_min)	  /* of the workers */ \
@@ -247,9 +248,11 @@ enum dp_type {
 	F(text, text)
 #define DP_SELF_CLOSE_FIELDS(F) \
 	F(u64, obj_gen) \
+	F(u8, reason) /* enum spl_closing: EXPLICIT, or IDLE_EVICTED */ \
 	F(text, id)
 #define DP_MESH_OP_FIELDS(F) \
-	F(u8, op)      /* CREATE, FIND, CLOSE_SPOT or RESOLVE of enum spl_message_kind */ \
+	F(u8, op)      /* CREATE, FIND, CLOSE_SPOT or RESOLVE of enum spl_message_kind, or \
+			  DP_OP_ACTIVATE */ \
 	F(u64, source) /* lifecycle of the asking node or client */ \
 	F(u64, deadline) \
 	F(text, source_rid) \
@@ -338,6 +341,9 @@ enum dp_prepared_result {
 	DP_PREPARED_REJECTED = 1,
 	DP_PREPARED_FAILED = 2
 };
+/* MESH_OP of a lane: messages wait for the Instance Spot in `body` (wire_intent_put()); the answer
+ * has no body, and OK means that it is Ready. Never on the wire. */
+#define DP_OP_ACTIVATE	200u
 #define DP_CLOSE_FENCED 0xff /* free it without on_closing: its row is not ours any more */
 
 enum dp_closed_result {
@@ -345,6 +351,7 @@ enum dp_closed_result {
 	DP_CLOSED_MISSING = 1, /* no such incarnation here */
 	DP_CLOSED_FAILED = 2,  /* on_closing failed; the object is gone */
 	DP_CLOSED_LATE = 3,    /* the deadline passed first; the object was freed by force */
+	DP_CLOSED_BUSY = 4,    /* it was to be closed as idle, and is not: it goes on */
 };
 
 /* Writes the header into w; `len` is patched by dp_finish. */

@@ -184,11 +184,11 @@ static inline uint32_t wire_charge(uint32_t len)
 	return (len + 64 + 255) & ~(uint32_t)255;
 }
 
-/* Bytes of the largest link message of a node whose payloads may have `payload` bytes: header and
- * metadata, or the largest control message. */
+/* Bytes of the largest link message of a node whose payloads may have `payload` bytes: header,
+ * intent and metadata, or the largest control message. */
 static inline uint32_t wire_message_bytes(uint32_t payload)
 {
-	return payload + 48 + SPL_METADATA_BYTES_MAX;
+	return payload + 48 + 2 * (1 + SPL_NAME_BYTES_MAX) + SPL_METADATA_BYTES_MAX;
 }
 
 #endif

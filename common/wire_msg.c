@@ -9,16 +9,22 @@
 
 static const uint8_t zero[16];
 
+static uint8_t flags_of(const struct wire_msg *m)
+{
+	return (m->meta_len ? WIRE_MSG_METADATA : 0) | (m->intent_len ? WIRE_MSG_INTENT : 0);
+}
+
 void wire_msg_put(uint8_t *p, const struct wire_msg *m)
 {
 	p[0] = m->kind;
-	p[1] = m->meta_len ? WIRE_MSG_METADATA : 0;
+	p[1] = flags_of(m);
 	wire_store_u16(p + 2, m->content);
 	wire_store_u16(p + 4, m->meta_len);
 	p[6] = m->kind == SPL_MSG_REPLY ? m->error : SPL_OK;
 	p[7] = 0;
 	wire_store_u32(p + 8, m->budget_us);
-	wire_store_u32(p + 12, 0);
+	wire_store_u16(p + 12, m->intent_len);
+	wire_store_u16(p + 14, 0);
 	memcpy(p + 16, m->target.b, 16);
 	wire_store_u64(p + 32, m->packet);
 	wire_store_u64(p + 40, m->correlation);
@@ -31,6 +37,8 @@ static bool msg_is_consistent(const struct wire_msg *m)
 	bool reply = m->kind == SPL_MSG_REPLY;
 
 	if (reply ? m->error >= SPL_ERROR_COUNT && m->error != SPL_OK : m->error != SPL_OK)
+		return false;
+	if (m->intent_len && !direct)
 		return false;
 	if (direct)
 		return m->packet != 0 && (m->kind == SPL_MSG_SPOT_SEND) == (m->correlation == 0);
@@ -52,18 +60,22 @@ int wire_msg_get(struct wire_msg *m, const uint8_t *p, uint32_t len)
 	m->error = p[6];
 	m->budget_us = wire_load_u32(p + 8);
 	memcpy(m->target.b, p + 16, 16);
+	m->intent_len = wire_load_u16(p + 12);
 	m->packet = wire_load_u64(p + 32);
 	m->correlation = wire_load_u64(p + 40);
-	if (p[1] != (m->meta_len ? WIRE_MSG_METADATA : 0) || p[7] != 0 ||
-	    wire_load_u32(p + 12) != 0)
+	if (p[1] != flags_of(m) || p[7] != 0 || wire_load_u16(p + 14) != 0)
 		return -EBADMSG;
-	if (m->meta_len > SPL_METADATA_BYTES_MAX || m->meta_len > len - WIRE_MSG_BYTES)
+	if (m->meta_len > SPL_METADATA_BYTES_MAX || m->intent_len > WIRE_INTENT_MAX ||
+	    (uint32_t)m->meta_len + m->intent_len > len - WIRE_MSG_BYTES)
 		return -EBADMSG;
 	if (!msg_is_consistent(m))
 		return -EBADMSG;
-	m->meta = m->meta_len ? p + WIRE_MSG_BYTES : NULL;
-	m->payload = p + WIRE_MSG_BYTES + m->meta_len;
-	m->payload_len = len - WIRE_MSG_BYTES - m->meta_len;
+	p += WIRE_MSG_BYTES;
+	m->intent = m->intent_len ? p : NULL;
+	p += m->intent_len;
+	m->meta = m->meta_len ? p : NULL;
+	m->payload = p + m->meta_len;
+	m->payload_len = len - WIRE_MSG_BYTES - m->intent_len - m->meta_len;
 	return 0;
 }
 
@@ -166,6 +178,24 @@ static void get_name(struct pack_reader *r, struct pack_bytes *n)
 	*n = pack_get_text(r);
 	if (!name_is_legal(*n))
 		r->bad = true;
+}
+
+int wire_intent_put(uint8_t *p, size_t cap, struct pack_bytes id, struct pack_bytes type)
+{
+	struct pack_writer w = {.p = p, .cap = cap};
+
+	pack_put_text(&w, id);
+	pack_put_text(&w, type);
+	return put_end(&w);
+}
+
+int wire_intent_get(struct pack_bytes *id, struct pack_bytes *type, const uint8_t *p, size_t len)
+{
+	struct pack_reader r = {.p = p, .left = len};
+
+	get_name(&r, id);
+	get_name(&r, type);
+	return get_end(&r);
 }
 
 static void put_bytes(struct pack_writer *w, struct pack_bytes b)

@@ -11,37 +11,47 @@
 
 #include "common/wire.h"
 
-/* Header of a message, 48 bytes, then metadata, then payload:
+/* Header of a message, 48 bytes, then intent, then metadata, then payload:
  *   0 kind   1 flags   2 content type u16   4 metadata length u16   6 error kind   7 zero
- *   8 deadline budget u32, microseconds   12 zero (4)   16 target key (16)   32 packet key u64
- *   40 correlation u64
+ *   8 deadline budget u32, microseconds   12 intent length u16   14 zero (2)   16 target key (16)
+ *   32 packet key u64   40 correlation u64
  */
 #define WIRE_MSG_BYTES	     48
 #define WIRE_MSG_BUDGET	     8 /* where these fields are, to be written at the last moment */
 #define WIRE_MSG_CORRELATION 40
-#define WIRE_MSG_METADATA    0x01 /* flag: metadata follows the header */
+#define WIRE_MSG_METADATA    0x01 /* flag: metadata follows */
+#define WIRE_MSG_INTENT	     0x02 /* flag: Instance intent follows the header (S-ACT-1) */
+#define WIRE_INTENT_MAX	     (2 * (1 + 255)) /* bytes of an intent */
 
 struct wire_msg {
 	uint8_t kind;		/* enum spl_message_kind, also one this node does not know */
 	uint8_t error;		/* enum spl_error; SPL_OK unless kind is REPLY */
 	uint16_t content;	/* enum spl_content_type, not checked here (S-CODEC-1) */
 	uint16_t meta_len;	/* 0..SPL_METADATA_BYTES_MAX */
+	uint16_t intent_len;	/* 0 = none; of direct messages only */
 	uint32_t budget_us;	/* time left of the deadline when it was sent; 0 = none */
 	struct spl_key target;	/* Spot key; zero in replies and control messages */
 	uint64_t packet;	/* spl_packet_key(); 0 in replies and control messages */
 	uint64_t correlation;	/* non-zero in requests and replies, 0 in sends */
+	const uint8_t *intent;	/* out: view, NULL when there is none; not walked */
 	const uint8_t *meta;	/* out: view, NULL when there is none */
 	const uint8_t *payload; /* out: view */
 	uint32_t payload_len;	/* out */
 };
 
-/* Writes the header `m` (WIRE_MSG_BYTES; meta, payload and payload_len are not looked at). The
- * caller puts metadata and payload behind it. */
+/* Writes the header `m` (WIRE_MSG_BYTES; intent, meta, payload and payload_len are not looked at).
+ * The caller puts intent, metadata and payload behind it. */
 void wire_msg_put(uint8_t *p, const struct wire_msg *m);
 
 /* Decodes the link message of `len` bytes at `p`. 0, or -EBADMSG and `m` undefined. Metadata is not
- * walked: wire_meta_check() does that. */
+ * walked: wire_meta_check() does that, nor is the intent: wire_intent_get(). */
 int wire_msg_get(struct wire_msg *m, const uint8_t *p, uint32_t len);
+
+/* Instance intent: text8 id, text8 stable type, both legal names: if there is no Spot of that id,
+ * an Instance Spot of that type is started and this is its first message. Also the body of
+ * DP_OP_ACTIVATE. The putter: bytes written, or -EMSGSIZE. The getter: 0, or -EBADMSG. */
+int wire_intent_put(uint8_t *p, size_t cap, struct pack_bytes id, struct pack_bytes type);
+int wire_intent_get(struct pack_bytes *id, struct pack_bytes *type, const uint8_t *p, size_t len);
 
 /* Metadata: entries {key length u8, key, value length u16, value}; keys 1..255 bytes in strictly
  * ascending byte order, keys and values UTF-8 without NUL, 1..SPL_METADATA_BYTES_MAX bytes in all

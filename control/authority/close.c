@@ -42,6 +42,14 @@ struct auth_work *auth_close_row(struct auth *a, struct auth_bytes id, const str
 	return w;
 }
 
+/* S-CLOSE-1; idle eviction is of Instance Spots (S-IDLE-1). */
+static bool may_close(const struct auth_op *op, const struct row_obj *row)
+{
+	if (op->reason == AUTH_IDLE_EVICTED)
+		return row->kind == SPL_KIND_INSTANCE;
+	return row->kind == SPL_KIND_USER || (row->kind == SPL_KIND_INSTANCE && op->own);
+}
+
 /* A-LOC-43: generation, owner, relocation or closing, members, in that order. */
 void auth_close_start(struct auth *a, struct auth_op *op, const struct row_obj *row, int64_t cr,
 		      int64_t mr)
@@ -54,7 +62,7 @@ void auth_close_start(struct auth *a, struct auth_op *op, const struct row_obj *
 			       "another incarnation holds the id: the reference is old");
 		return;
 	}
-	if (row->kind != SPL_KIND_USER) {
+	if (!may_close(op, row)) {
 		auth_op_finish(a, op, SPL_E_INVALID_OPERATION,
 			       "only User Spots are closed by reference");
 		return;
@@ -84,7 +92,11 @@ void auth_close_start(struct auth *a, struct auth_op *op, const struct row_obj *
 		auth_op_wait(a, op, w);
 		return;
 	}
-	if (row->state == AUTH_ROW_CLOSING) {
+	if (op->reason == AUTH_IDLE_EVICTED) {
+		/* The row goes last (S-IDLE-3), and not at all if it has work again meanwhile. */
+		w = auth_close_row(a, auth_name(&op->id), row, cr, mr, true, AUTH_IDLE_EVICTED,
+				   op->deadline);
+	} else if (row->state == AUTH_ROW_CLOSING) {
 		w = auth_close_row(a, auth_name(&op->id), row, cr, mr, true, AUTH_EXPLICIT_CLOSE,
 				   op->deadline);
 	} else {
@@ -163,8 +175,25 @@ void auth_close_tx_done(struct auth *a, struct auth_work *w, enum auth_tx_rc rc,
 		released(a, w, rc, text);
 }
 
+/* It was to be evicted and is used again: those who wanted more than that ask again. */
+static void still_used(struct auth *a, struct auth_work *w)
+{
+	struct auth_op *op, *next;
+
+	for (op = TAILQ_FIRST(&w->waiters); op; op = next) {
+		next = TAILQ_NEXT(op, link);
+		if (op->verb == AUTH_CLOSE && op->reason == AUTH_IDLE_EVICTED)
+			auth_op_finish(a, op, SPL_OK, "it is used again");
+	}
+	auth_work_end(a, w, false);
+}
+
 void auth_close_answer(struct auth *a, struct auth_work *w, const struct auth_event *e)
 {
+	if (w->reason == AUTH_IDLE_EVICTED && e->u.answer.verdict == AUTH_DECLINED) {
+		still_used(a, w);
+		return;
+	}
 	if (e->u.answer.kind != SPL_OK) {
 		a->host.teardown_failed = true;
 		auth_log(a, AUTH_LOG_WARN, "closing %.*s: %s: %s", (int)w->id.len, w->id.b,

@@ -35,7 +35,7 @@ static struct auth_work *new_attempt(struct auth *a, struct auth_op *op, int typ
 	if (!w)
 		return NULL;
 	w->type = op->type;
-	w->kind = SPL_KIND_USER;
+	w->kind = op->kind;
 	w->type_at = type_at;
 	w->own_gen = 1;
 	w->owner_id = a->host.id.owner_id;
@@ -52,6 +52,20 @@ static struct auth_work *new_attempt(struct auth *a, struct auth_op *op, int typ
 	return w;
 }
 
+/* AMB-21 for creations; for Instance intent A-LOC-31. */
+static void no_type(struct auth *a, struct auth_op *op, struct auth_bytes type)
+{
+	auth_log(a, AUTH_LOG_WARN, "%s: no capable node for type %.*s", auth_verb_name(op->verb),
+		 (int)type.n, (const char *)type.p);
+	if (op->verb == AUTH_ACTIVATE)
+		auth_op_finish(a, op, SPL_E_NOT_FOUND, "no node offers this Instance type");
+	else if (auth_type_index(a, type, SPL_KIND_INSTANCE) >= 0)
+		auth_op_finish(a, op, SPL_E_INVALID_OPERATION,
+			       "an Instance Spot is started by its first message, never created");
+	else
+		auth_op_finish(a, op, SPL_E_CAPACITY_EXCEEDED, "no node offers this type");
+}
+
 void auth_create_reserve(struct auth *a, struct auth_op *op)
 {
 	struct auth_bytes type = auth_name(&op->type);
@@ -64,11 +78,9 @@ void auth_create_reserve(struct auth *a, struct auth_op *op)
 	}
 	if (refuse_or_hold(a, op))
 		return;
-	at = auth_type_index(a, type, SPL_KIND_USER);
+	at = auth_type_index(a, type, op->kind);
 	if (at < 0) {
-		auth_log(a, AUTH_LOG_WARN, "create: no capable node for type %.*s", (int)type.n,
-			 (const char *)type.p);
-		auth_op_finish(a, op, SPL_E_CAPACITY_EXCEEDED, "no node offers this type");
+		no_type(a, op, type);
 		return;
 	}
 	if (!auth_group_has_room(a, at)) {

@@ -107,6 +107,7 @@ static void decide_absent(struct auth *a, struct auth_op *op)
 	switch (op->verb) {
 	case AUTH_CREATE:
 	case AUTH_GET_OR_CREATE:
+	case AUTH_ACTIVATE:
 		auth_create_reserve(a, op);
 		return;
 	case AUTH_RESOLVE:
@@ -129,7 +130,7 @@ static void decide_absent(struct auth *a, struct auth_op *op)
 
 static void decide_create_in_transition(struct auth *a, struct auth_op *op, struct auth_work *w)
 {
-	bool same_type = w->kind == SPL_KIND_USER && auth_name_same(&w->type, &op->type);
+	bool same_type = w->kind == op->kind && auth_name_same(&w->type, &op->type);
 
 	if (w->has_op && auth_identity_same(&w->op_id, &op->id_op) && !w->op) {
 		auth_op_own(a, op, w); /* its own attempt, whose first caller is gone */
@@ -147,16 +148,21 @@ static void decide_create_in_transition(struct auth *a, struct auth_op *op, stru
 static bool decide_in_transition(struct auth *a, struct auth_op *op, struct auth_work *w)
 {
 	bool opening = w->state == AUTH_W_PUBLISHING || w->state == AUTH_W_ADOPTING;
+	bool leaving = w->state == AUTH_W_CLOSING || w->state == AUTH_W_RELEASING;
 
 	switch (op->verb) {
 	case AUTH_CREATE:
 	case AUTH_GET_OR_CREATE:
+	case AUTH_ACTIVATE:
 		decide_create_in_transition(a, op, w);
 		return true;
 	case AUTH_FIND:
 	case AUTH_SHOW:
 	case AUTH_RESOLVE:
-		/* Ready in the store, but its admission is not open yet: soon it is. */
+		/* Ready in the store, but its admission is not open yet: soon it is. And when an
+		 * Instance Spot has gone, the message that asks may start the next (S-CLOSE-4). */
+		if (op->verb == AUTH_RESOLVE && leaving && w->kind == SPL_KIND_INSTANCE)
+			opening = true;
 		if (opening)
 			auth_op_wait(a, op, w);
 		return opening;
@@ -210,6 +216,7 @@ static void decide_owner(struct auth *a, struct auth_op *op, bool usable)
 	}
 	switch (op->verb) {
 	case AUTH_GET_OR_CREATE:
+	case AUTH_ACTIVATE:
 		if (!usable)
 			auth_op_finish(a, op, SPL_E_UNAVAILABLE, "its owner is gone");
 		else if (n->e.state == AUTH_ROW_READY)
@@ -264,6 +271,7 @@ static void decide_creating(struct auth *a, struct auth_op *op, const struct row
 
 	switch (op->verb) {
 	case AUTH_GET_OR_CREATE:
+	case AUTH_ACTIVATE:
 		if (auth_name_is(&a->host.id.owner_id, row->owner.owner_id) &&
 		    a->host.phase != AUTH_H_UP) {
 			auth_op_look_later(a, op); /* its attempt may still be taken over */
@@ -298,7 +306,7 @@ static void decide_row(struct auth *a, struct auth_op *op, const struct row_obj 
 {
 	bool creates = auth_verb_creates(op->verb);
 
-	if (creates && (row->kind != SPL_KIND_USER || !auth_name_is(&op->type, row->type))) {
+	if (creates && (row->kind != op->kind || !auth_name_is(&op->type, row->type))) {
 		auth_op_finish(a, op, SPL_E_TYPE_MISMATCH, "the id belongs to another type");
 		return;
 	}
@@ -345,7 +353,7 @@ static void decide_terminal(struct auth *a, struct auth_op *op, const struct sto
 	n->e.own_gen = t.own_gen;
 	n->e.lifecycle = t.lifecycle;
 	n->e.lease_gen = (uint64_t)t.lease_gen;
-	n->e.kind = SPL_KIND_USER;
+	n->e.kind = op->kind;
 	n->e.state = AUTH_ROW_READY;
 	if (t.result == ROW_FAILED) {
 		auth_op_finish(a, op, t.kind, "%.*s", (int)t.text.n, (const char *)t.text.p);

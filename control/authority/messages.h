@@ -34,6 +34,16 @@ struct auth_op_id {
 	uint64_t hi, lo;     /* operation id */
 };
 
+/* Why AUTH_FX_CLOSE_LOCAL: seal admission, finish accepted turns, on_closing once, free. IDLE:
+ * only if it is still idle, declined otherwise (S-IDLE-2). FENCED: free without on_closing, the row
+ * is not ours any more. */
+enum auth_close_reason {
+	AUTH_EXPLICIT_CLOSE = 0,
+	AUTH_HOST_SHUTDOWN = 1,
+	AUTH_IDLE_EVICTED = 3,
+	AUTH_FENCED = 0xff
+};
+
 /* ---- requests: each accepted one is answered by exactly one AUTH_FX_REPLY ---- */
 
 enum auth_verb {
@@ -46,6 +56,8 @@ enum auth_verb {
 	AUTH_RESOLVE,	    /* id: route for messages (S-ADDR-2) */
 	AUTH_RECLAIM_ID,    /* id: free the row of a dead owner (A-FAIL-10) */
 	AUTH_RECLAIM_NODE,  /* rid: free every row of that dead node */
+	AUTH_ACTIVATE,	    /* op, id, type: the Instance Spot, Ready, started if there is no row
+			     * (S-ACT-1,13); answered like GET_OR_CREATE */
 };
 
 struct auth_request {
@@ -53,14 +65,16 @@ struct auth_request {
 	uint64_t tag;	  /* the driver's; comes back in the reply */
 	int64_t deadline; /* ns; the reply comes by then */
 	struct auth_op_id op;
-	struct auth_bytes id;	   /* Spot id; RECLAIM_NODE: the RID */
-	struct auth_bytes type;	   /* stable type; LIST: n = 0 means any */
-	struct auth_bytes mesh;	   /* n = 0: left out */
-	struct auth_bytes request; /* argument of on_create, at most AUTH_REQUEST_MAX */
-	uint64_t obj_gen;	   /* CLOSE */
-	enum spl_kind kind;	   /* LIST: SPL_KIND_INVALID means any */
-	uint32_t limit;		   /* LIST: 1..SPL_LIST_PAGE_MAX entries */
-	struct auth_bytes token;   /* LIST: n = 0 means the first page */
+	struct auth_bytes id;	       /* Spot id; RECLAIM_NODE: the RID */
+	struct auth_bytes type;	       /* stable type; LIST: n = 0 means any */
+	struct auth_bytes mesh;	       /* n = 0: left out */
+	struct auth_bytes request;     /* argument of on_create, at most AUTH_REQUEST_MAX */
+	uint64_t obj_gen;	       /* CLOSE */
+	bool own;		       /* CLOSE: from the Spot's own context (S-CLOSE-1) */
+	enum auth_close_reason reason; /* CLOSE: EXPLICIT_CLOSE or IDLE_EVICTED */
+	enum spl_kind kind;	       /* LIST: SPL_KIND_INVALID means any */
+	uint32_t limit;		       /* LIST: 1..SPL_LIST_PAGE_MAX entries */
+	struct auth_bytes token;       /* LIST: n = 0 means the first page */
 };
 
 enum auth_created { AUTH_EXISTING = 0, AUTH_CREATED = 1, AUTH_REJECTED = 2 };
@@ -147,7 +161,7 @@ struct auth_event {
 		struct {			   /* ANSWER */
 			uint64_t cmd;		   /* of the command */
 			int kind;		   /* SPL_OK, or why it failed */
-			enum auth_verdict verdict; /* PREPARE */
+			enum auth_verdict verdict; /* PREPARE; CLOSE_LOCAL: DECLINED, not idle */
 			struct auth_bytes reply;   /* PREPARE accepted or declined */
 			uint16_t content;	   /* content type of the reply */
 			const char *text;	   /* for people, may be NULL */
@@ -170,10 +184,6 @@ struct auth_event {
 };
 
 /* ---- effects ---- */
-
-/* Why AUTH_FX_CLOSE_LOCAL: seal admission, finish accepted turns, on_closing once, free. FENCED:
- * free without on_closing, the row is not ours any more. */
-enum auth_close_reason { AUTH_EXPLICIT_CLOSE = 0, AUTH_HOST_SHUTDOWN = 1, AUTH_FENCED = 0xff };
 
 enum auth_host_state { /* A-DRAIN-1, and NONE without a dataplane */
 		       AUTH_HOST_PREPARING = 0,

@@ -324,7 +324,7 @@ static void on_timer(struct auth *a, struct auth_timer *t)
 
 bool auth_verb_creates(enum auth_verb v)
 {
-	return v == AUTH_CREATE || v == AUTH_GET_OR_CREATE;
+	return v == AUTH_CREATE || v == AUTH_GET_OR_CREATE || v == AUTH_ACTIVATE;
 }
 
 static int build_read(struct auth *a, struct auth_step *s)
@@ -384,10 +384,12 @@ static int check_names(const struct auth_request *r)
 
 static int check(const struct auth_request *r)
 {
-	if ((unsigned)r->verb > AUTH_RECLAIM_NODE || check_names(r) ||
-	    r->request.n > AUTH_REQUEST_MAX)
+	if ((unsigned)r->verb > AUTH_ACTIVATE || check_names(r) || r->request.n > AUTH_REQUEST_MAX)
 		return -EINVAL;
 	if (r->verb == AUTH_CLOSE && (r->obj_gen == 0 || r->obj_gen > INT64_MAX))
+		return -EINVAL;
+	if (r->verb == AUTH_CLOSE && r->reason != AUTH_EXPLICIT_CLOSE &&
+	    !(r->reason == AUTH_IDLE_EVICTED && r->own))
 		return -EINVAL;
 	if (r->verb == AUTH_LIST &&
 	    (r->limit < 1 || r->limit > SPL_LIST_PAGE_MAX || r->token.n > AUTH_TOKEN_MAX ||
@@ -430,7 +432,11 @@ static struct auth_op *op_new(struct auth *a, const struct auth_request *r)
 	op->timer.fire = on_timer;
 	op->id_op = r->op;
 	op->obj_gen = r->obj_gen;
+	op->own = r->own;
+	op->reason = r->reason;
 	op->kind = r->kind;
+	if (auth_verb_creates(r->verb))
+		op->kind = r->verb == AUTH_ACTIVATE ? SPL_KIND_INSTANCE : SPL_KIND_USER;
 	op->limit = r->limit;
 	auth_name_copy(&op->type, r->type);
 	auth_name_copy(&op->mesh, r->mesh);
@@ -468,7 +474,8 @@ static bool refuse_at_once(struct auth *a, struct auth_op *op)
 			       auth_verb_name(op->verb));
 	else if ((creates || op->verb == AUTH_CLOSE) && a->host.stop)
 		auth_op_finish(a, op, SPL_E_SHUTTING_DOWN, "the node is stopping");
-	else if (op->verb == AUTH_GET_OR_CREATE && spl_id_is_reserved(op->id.b, op->id.len))
+	else if ((op->verb == AUTH_GET_OR_CREATE || op->verb == AUTH_ACTIVATE) &&
+		 spl_id_is_reserved(op->id.b, op->id.len))
 		auth_op_finish(a, op, SPL_E_INVALID_OPERATION,
 			       "ids of the form PREFIX-entry-UUID belong to Entry Spots");
 	else if (creates && op->mesh.len && !auth_name_same(&op->mesh, &a->cfg.mesh))
@@ -552,6 +559,7 @@ const char *auth_verb_name(enum auth_verb v)
 		[AUTH_RESOLVE] = "resolve",
 		[AUTH_RECLAIM_ID] = "reclaim",
 		[AUTH_RECLAIM_NODE] = "reclaim",
+		[AUTH_ACTIVATE] = "activate",
 	};
 
 	return names[v];

@@ -128,6 +128,7 @@ struct config {
 		uint32_t send_ms; /* S-LIM-8 */
 		uint32_t request_ms;
 		uint32_t create_ms;
+		uint32_t instance_idle_ms; /* S-IDLE-1; 0 = never */
 	} timeouts;
 	struct {
 		uint32_t renew_ms, timeout_ms, ttl_ms, margin_ms; /* S-LEASE-1 */

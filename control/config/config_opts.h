@@ -14,7 +14,8 @@
 #ifndef SPL_CONTROL_CONFIG_OPTS_H
 #define SPL_CONTROL_CONFIG_OPTS_H
 
-#define CONF_MS_MAX 2147483647
+#define CONF_MS_MAX	 2147483647
+#define CONF_IDLE_MS_MAX 1000000000
 
 /* X(name, "help"): the sections of the file, in its order. */
 #define CONF_SECTIONS(X) \
@@ -122,6 +123,8 @@
 	  START, "a request waits this long for its reply") \
 	X("timeouts.create_ms", config, timeouts.create_ms, INT, NULL, "30000", 1, CONF_MS_MAX, \
 	  START, "a create waits this long") \
+	X("timeouts.instance_idle_ms", config, timeouts.instance_idle_ms, INT, NULL, "0", 0, \
+	  CONF_IDLE_MS_MAX, START, "an Instance Spot idle for so long is closed; 0: never") \
 	X("lease.renew_ms", config, lease.renew_ms, INT, NULL, "5000", 1, 3600000, START, \
 	  "between renewals") \
 	X("lease.timeout_ms", config, lease.timeout_ms, INT, NULL, "3000", 1, 3600000, START, \

@@ -88,7 +88,7 @@ static void on_object_closed(void *ctx, uint64_t tag, const struct dplink_end *e
 		return;
 	if (end->rc == 0) {
 		dp_get_closed(&end->m->body, &m);
-		if (!dp_done(&end->m->body) || m.result > DP_CLOSED_LATE) {
+		if (!dp_done(&end->m->body) || m.result > DP_CLOSED_BUSY) {
 			dplink_cut(h->link, "malformed CLOSED");
 			return;
 		}
@@ -99,6 +99,8 @@ static void on_object_closed(void *ctx, uint64_t tag, const struct dplink_end *e
 				m.kind < SPL_ERROR_COUNT ? m.kind : SPL_E_INTERNAL_FAILURE;
 		if (m.result == DP_CLOSED_LATE)
 			e.u.answer.kind = SPL_E_DEADLINE_EXCEEDED;
+		if (m.result == DP_CLOSED_BUSY)
+			e.u.answer.verdict = AUTH_DECLINED;
 	}
 	host_event(h, &e);
 }

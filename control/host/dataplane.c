@@ -84,9 +84,12 @@ static int on_self_close(struct host *h, struct dplink_msg *m)
 	struct host_wait *w;
 
 	dp_get_self_close(&m->body, &s);
-	if (!dp_done(&m->body))
+	if (!dp_done(&m->body) ||
+	    (s.reason != AUTH_EXPLICIT_CLOSE && s.reason != AUTH_IDLE_EVICTED))
 		return -EPROTO;
 	w = host_wait_new(h, HOST_WAIT_SELF);
+	r.own = true;
+	r.reason = (enum auth_close_reason)s.reason;
 	spl_name_set(&r.op.rid, h->control_rid, strlen(h->control_rid));
 	r.op.lifecycle = h->control_life;
 	r.op.lo = ++h->op_serial;

@@ -118,6 +118,7 @@ static void put_numbers(struct dp_config *m, const struct config *cfg)
 	m->cpu_queue = cfg->workers.cpu_queue;
 	m->io_operations = cfg->workers.io_operations;
 	m->work_result_bytes = (uint64_t)cfg->workers.results_mb << 20;
+	m->instance_idle_ms = cfg->timeouts.instance_idle_ms;
 	m->request_timeout_ms = cfg->timeouts.request_ms;
 	m->send_timeout_ms = cfg->timeouts.send_ms;
 	m->turn_budget_us = cfg->dataplane.turn_budget_us;

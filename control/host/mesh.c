@@ -63,6 +63,21 @@ static int take_id(struct auth_request *r, struct pack_bytes b, enum auth_verb v
 	return 0;
 }
 
+/* Of a lane of this node alone. Its operation identities are apart from those of handlers. */
+static int take_activate(struct auth_request *r, struct pack_bytes b, uint64_t corr)
+{
+	struct pack_bytes id, type;
+
+	if (wire_intent_get(&id, &type, b.p, b.len) < 0)
+		return -EBADMSG;
+	r->verb = AUTH_ACTIVATE;
+	r->op.hi = 1;
+	r->op.lo = corr;
+	r->id = host_bytes(id);
+	r->type = host_bytes(type);
+	return 0;
+}
+
 static int take_body(struct auth_request *r, uint8_t op, struct pack_bytes b)
 {
 	switch (op) {
@@ -85,7 +100,9 @@ static int submit(struct host *h, uint64_t corr, const struct dp_mesh_op *m)
 	struct host_wait *w;
 	int rc;
 
-	if (take_body(&r, m->op, m->body) < 0)
+	rc = m->op == DP_OP_ACTIVATE ? take_activate(&r, m->body, corr)
+				     : take_body(&r, m->op, m->body);
+	if (rc < 0)
 		return SPL_E_PROTOCOL_ERROR;
 	if (spl_name_set(&r.op.rid, m->source_rid.p, m->source_rid.len) < 0)
 		return SPL_E_PROTOCOL_ERROR;
@@ -189,6 +206,8 @@ static int put_body(struct host_wait *w, uint8_t *p, size_t cap, const struct au
 		return wire_find_reply_put(p, cap, r->found ? &ref : NULL);
 	case SPL_MSG_CLOSE_SPOT:
 		return wire_close_reply_put(p, cap, r->closed);
+	case DP_OP_ACTIVATE:
+		return 0; /* that it is Ready says all */
 	default:
 		return put_route(w->h, p, cap, r);
 	}

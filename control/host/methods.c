@@ -215,6 +215,7 @@ void host_method_reply(struct host_wait *w, const struct auth_reply *r)
 		break;
 	case AUTH_SHOW:
 	case AUTH_RESOLVE:
+	case AUTH_ACTIVATE:
 		break; /* no method asks the one, and the other was above */
 	}
 	mgmt_reply(w->call, out);

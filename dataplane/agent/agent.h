@@ -189,6 +189,7 @@ void agent_self_close(struct agent *a, struct lane_event *e);
 void agent_mesh_event(struct agent *a, struct lane_event *e);
 void agent_mesh_done(struct agent *a, const struct sock_packet *p);
 void agent_missing(struct agent *a, struct lane_event *e);
+void agent_activate(struct agent *a, struct lane_event *e);
 void agent_call(struct agent *a, const struct sock_packet *p);
 void agent_called(struct agent *a, struct lane_event *e);
 void agent_ops_expire(struct agent *a); /* each housekeeping tick */

@@ -46,7 +46,11 @@ static void answer(struct agent *a, struct lane_event *e, uint8_t kind, struct p
 
 	if (!is_mesh && e->origin == SPOT_FROM_LANE)
 		lane = (unsigned)e->flow;
-	cmd = agent_command_new(a, lane, is_mesh ? LANE_REPLY : LANE_RESOLVED, NULL);
+	cmd = agent_command_new(a, lane,
+				is_mesh			      ? LANE_REPLY
+				: e->kind == LANE_EV_ACTIVATE ? LANE_ACTIVATED
+							      : LANE_RESOLVED,
+				NULL);
 	if (cmd && body.len) {
 		cmd->blob = malloc(body.len);
 		if (cmd->blob)
@@ -56,6 +60,7 @@ static void answer(struct agent *a, struct lane_event *e, uint8_t kind, struct p
 	}
 	if (cmd) {
 		cmd->c.error = kind;
+		cmd->c.key = e->key;
 		cmd->c.flow = e->flow;
 		cmd->c.correlation = e->correlation;
 		cmd->c.data = cmd->blob;
@@ -84,7 +89,10 @@ static void ask(struct agent *a, struct lane_event *e, uint8_t what, struct dp_m
 		return;
 	}
 	op->event = e;
-	op->deadline = e->deadline ? e->deadline : a->now + AGENT_ANSWER_NS;
+	if (what == DP_OP_ACTIVATE)
+		op->deadline = UINT64_MAX;
+	else
+		op->deadline = e->deadline ? e->deadline : a->now + AGENT_ANSWER_NS;
 	w = agent_packet(a, DP_MESH_OP, DP_F_REQ, op_number(a, op));
 	m->op = what;
 	m->deadline = e->deadline;
@@ -125,6 +133,19 @@ void agent_missing(struct agent *a, struct lane_event *e)
 	}
 	m.body.len = (uint32_t)n;
 	ask(a, e, SPL_MSG_RESOLVE, &m);
+}
+
+/* Control bounds it by its own time for creations, and its loss ends it too. */
+void agent_activate(struct agent *a, struct lane_event *e)
+{
+	uint8_t body[WIRE_INTENT_MAX];
+	struct dp_mesh_op m = {
+		.source = a->node_gen, .source_rid = {a->rid.b, a->rid.len}, .body = {body, 0}};
+	int n = wire_intent_put(body, sizeof(body), (struct pack_bytes){e->id.b, e->id.len},
+				(struct pack_bytes){e->type.b, e->type.len});
+
+	m.body.len = n > 0 ? (uint32_t)n : 0;
+	ask(a, e, DP_OP_ACTIVATE, &m);
 }
 
 /* A route as the kind that the requester gets: it did not find the Spot where it should be. */

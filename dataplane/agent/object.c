@@ -183,6 +183,7 @@ static void prepared(struct agent *a, struct agent_command *cmd)
 		break;
 	case SPOT_FAILED:
 	case SPOT_GONE:
+	case SPOT_BUSY: /* of a close only */
 		m.result = DP_PREPARED_FAILED;
 		m.kind = cmd->c.error;
 		m.text = dp_text("the stage could not be made");
@@ -364,6 +365,8 @@ static void closed(struct agent *a, struct agent_command *cmd)
 	w = agent_packet(a, DP_CLOSED, DP_F_REP, cmd->corr);
 	if (cmd->c.verdict == SPOT_GONE) {
 		m.result = DP_CLOSED_MISSING;
+	} else if (cmd->c.verdict == SPOT_BUSY) {
+		m.result = DP_CLOSED_BUSY;
 	} else {
 		gone(a, cmd);
 		if (cmd->c.error == SPL_E_DEADLINE_EXCEEDED)
@@ -477,7 +480,8 @@ void agent_seal(struct agent *a, uint64_t corr)
 void agent_self_close(struct agent *a, struct lane_event *e)
 {
 	struct pack_writer w = agent_packet(a, DP_SELF_CLOSE, DP_F_EVT, 0);
-	struct dp_self_close m = {.obj_gen = e->object_generation, .id = {e->id.b, e->id.len}};
+	struct dp_self_close m = {
+		.obj_gen = e->object_generation, .reason = e->op, .id = {e->id.b, e->id.len}};
 
 	dp_put_self_close(&w, &m);
 	agent_packet_send(a, &w, -1);

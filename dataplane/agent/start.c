@@ -129,6 +129,7 @@ static void lane_numbers(struct agent *a)
 		.commands = 8192,
 		.timers = c->timers_max,
 		.timers_per_spot = c->timers_per_spot,
+		.idle_ms = c->instance_idle_ms,
 		.subscriptions = c->subscriptions_max,
 		.channels = a->cfg.n_channels,
 		.heap_bytes = c->lane_memory,

@@ -173,6 +173,11 @@ static void resolved(struct lane *l, const struct lane_command *c)
 	spot_reply_in(l->spots, &r);
 }
 
+static void activated(struct lane *l, const struct lane_command *c)
+{
+	spot_activated(l->spots, &c->key, c->correlation, c->error, l->now);
+}
+
 static void add_item(void *ctx, const struct spot_item *item)
 {
 	struct lane_page *page = ctx;
@@ -222,6 +227,9 @@ void lane_command(struct lane *l, struct lane_command *c)
 		break;
 	case LANE_RESOLVED:
 		resolved(l, c);
+		break;
+	case LANE_ACTIVATED:
+		activated(l, c);
 		break;
 	case LANE_INVENTORY:
 		c->page->n = 0;

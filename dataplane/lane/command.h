@@ -25,6 +25,7 @@ enum lane_verb {
 	LANE_CALL,	/* a send or request of control, to a Spot */
 	LANE_REPLY,	/* a reply to a peer's control message */
 	LANE_RESOLVED,	/* what became of a LANE_EV_MISSING */
+	LANE_ACTIVATED, /* what became of a LANE_EV_ACTIVATE: `key`, `error`, its `correlation` */
 	LANE_INVENTORY, /* a page of it */
 	LANE_FREE,	/* give back `mem` of this lane */
 	LANE_FENCE,	/* free a Spot without on_closing: its row is not ours any more */
@@ -86,7 +87,8 @@ struct lane_command {
 enum lane_event_kind {
 	LANE_EV_MESH = 1,     /* a control message of a peer */
 	LANE_EV_MISSING,      /* a request of a Spot here met no Spot */
-	LANE_EV_CLOSE_WANTED, /* a stage closes its own Spot */
+	LANE_EV_ACTIVATE,     /* messages wait for an Instance Spot */
+	LANE_EV_CLOSE_WANTED, /* a stage closes its own Spot, or it has been idle */
 	LANE_EV_CALLED,	      /* the end of a LANE_CALL request */
 	LANE_EV_FAILED,	      /* a callback failed, for the log */
 };
@@ -94,7 +96,8 @@ enum lane_event_kind {
 struct lane_event {
 	struct lane_event *next;
 	uint8_t kind;	/* enum lane_event_kind */
-	uint8_t op;	/* MESH: enum spl_message_kind; FAILED: 1 for a timer */
+	uint8_t op;	/* MESH: enum spl_message_kind; FAILED: 1 for a timer; CLOSE_WANTED: enum
+			   spl_closing */
 	uint8_t origin; /* MISSING: enum spot_origin */
 	uint8_t error;	/* CALLED, FAILED */
 	uint16_t lane;
@@ -102,12 +105,14 @@ struct lane_event {
 	uint32_t bytes, charge;
 	const void *data; /* MESH: body; CALLED: reply; FAILED: name of the packet or timer */
 	void *buf;	  /* what `data` lies in, a buffer handle of the lane */
-	uint64_t flow, correlation; /* FAILED: so many before it that were not told */
+	uint64_t flow, correlation; /* FAILED: so many before it that were not told; ACTIVATE: the
+				       room's serial number */
 	uint64_t deadline;	    /* CLOCK_BOOTTIME ns, 0 none */
 	uint64_t object_generation;
 	struct spl_key key;
 	const struct spot_stage *stage; /* FAILED */
-	struct spl_name id;		/* MISSING, CLOSE_WANTED, FAILED */
+	struct spl_name id;		/* MISSING, ACTIVATE, CLOSE_WANTED, FAILED */
+	struct spl_name type;		/* ACTIVATE */
 };
 
 #endif

@@ -137,6 +137,13 @@ static void infrastructure(struct lane *l, const struct flow_msg *msg, struct la
 	}
 }
 
+static bool intent_is_legal(const struct wire_msg *h)
+{
+	struct pack_bytes id, type;
+
+	return wire_intent_get(&id, &type, h->intent, h->intent_len) == 0;
+}
+
 /* True when the message became the record `r`. */
 static bool to_record(struct lane *l, const struct flow_msg *msg, struct lane_flow *f,
 		      struct spot_rec *r)
@@ -147,7 +154,8 @@ static bool to_record(struct lane *l, const struct flow_msg *msg, struct lane_fl
 		refuse(l, msg, f, NULL, SPL_FAIL_MALFORMED, 0);
 		return false;
 	}
-	if (h.meta_len && wire_meta_check(h.meta, h.meta_len)) {
+	if ((h.meta_len && wire_meta_check(h.meta, h.meta_len)) ||
+	    (h.intent_len && !intent_is_legal(&h))) {
 		refuse(l, msg, f, &h, SPL_FAIL_MALFORMED, SPL_E_PROTOCOL_ERROR);
 		return false;
 	}
@@ -175,6 +183,11 @@ static bool to_record(struct lane *l, const struct flow_msg *msg, struct lane_fl
 	r->msg.correlation = h.correlation;
 	r->msg.source = f->lifecycle;
 	r->key = (const struct spl_key *)(msg->data + 16);
+	if (h.intent_len) {
+		r->kind = h.kind == SPL_MSG_SPOT_SEND ? SPOT_KIND_INSTANCE_SEND
+						      : SPOT_KIND_INSTANCE_REQUEST;
+		r->msg.packet = (const char *)h.intent;
+	}
 	return true;
 }
 
@@ -353,6 +366,8 @@ void lane_input_message(struct lane *l, struct lane_message *m)
 	r->msg.correlation = m->correlation;
 	r->msg.source = m->source;
 	r->key = &m->target.key;
+	if (m->kind >= SPOT_KIND_INSTANCE_TOLD && m->kind <= SPOT_KIND_INSTANCE_REQUEST)
+		r->msg.packet = (const char *)m->data + m->bytes;
 	if (m->kind == SPOT_KIND_CAST) {
 		const struct lane_cast *c = (const struct lane_cast *)(void *)m->data;
 

@@ -184,15 +184,30 @@ static uint64_t until_of(const struct lane *l, const struct spot_out *o)
 	return l->now_ns + (ns < most ? ns : most);
 }
 
+static bool is_instance_kind(uint8_t kind)
+{
+	return kind >= SPOT_KIND_INSTANCE_TOLD && kind <= SPOT_KIND_INSTANCE_REQUEST;
+}
+
+/* Instance intent travels behind the payload: where the stage has it may change meanwhile. */
 static int send_lane(struct lane *l, const struct spot_out *o)
 {
+	bool intends = is_instance_kind(o->kind);
+	uint32_t intent =
+		intends ? 2 + o->target->id.len + (uint32_t)strlen(o->target->instance) : 0;
 	struct lane_message *m;
 
 	if (o->flow >= l->sh->lanes)
 		return -ENOTCONN;
-	m = lane_message_new(l, o->payload_bytes);
+	m = lane_message_new(l, o->payload_bytes + intent);
 	if (!m)
 		return -ENOBUFS;
+	m->bytes = o->payload_bytes;
+	if (intends)
+		wire_intent_put(m->data + m->bytes, intent,
+				(struct pack_bytes){o->target->id.b, o->target->id.len},
+				(struct pack_bytes){o->target->instance,
+						    (uint32_t)strlen(o->target->instance)});
 	m->kind = o->kind;
 	m->error = o->error;
 	m->content = o->content;
@@ -301,6 +316,23 @@ static int env_missing(void *host, const struct spl_key *key, uint8_t origin, ui
 	return 0;
 }
 
+static int env_activate(void *host, const struct spl_key *key, const struct spot_intent *intent,
+			uint64_t serial)
+{
+	struct lane *l = host;
+	struct lane_event *e = lane_event_new(l);
+
+	if (!e)
+		return -EAGAIN;
+	e->kind = LANE_EV_ACTIVATE;
+	e->key = *key;
+	(void)spl_name_set(&e->id, intent->id.p, intent->id.len); /* both are legal names */
+	(void)spl_name_set(&e->type, intent->type.p, intent->type.len);
+	e->correlation = serial;
+	lane_event_raise(l, e);
+	return 0;
+}
+
 static void env_answer(void *host, const struct spot_answer *a)
 {
 	struct lane *l = host;
@@ -328,7 +360,7 @@ static void env_answer(void *host, const struct spot_answer *a)
 }
 
 static int env_close_wanted(void *host, const struct spl_key *key, const struct spl_name *id,
-			    uint64_t object_generation)
+			    uint64_t object_generation, enum spl_closing reason)
 {
 	struct lane *l = host;
 	struct lane_event *e = lane_event_new(l);
@@ -339,6 +371,7 @@ static int env_close_wanted(void *host, const struct spl_key *key, const struct 
 	e->key = *key;
 	e->id = *id;
 	e->object_generation = object_generation;
+	e->op = (uint8_t)reason;
 	lane_event_raise(l, e);
 	return 0;
 }
@@ -379,6 +412,7 @@ const struct spot_env lane_env = {
 	.ended = env_ended,
 	.release = env_release,
 	.missing = env_missing,
+	.activate = env_activate,
 	.answer = env_answer,
 	.failed = env_failed,
 	.close_wanted = env_close_wanted,

@@ -5,6 +5,7 @@
  * and fetch buckets, match tags and fetch Spots, compare keys and admit. Between the state test and
  * the enqueue nothing else of the lane runs: that is the critical section of S-ADM-1.
  */
+#include "dataplane/spot/activate.h"
 #include "dataplane/spot/cast.h"
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/waiter.h"
@@ -65,6 +66,16 @@ static enum spl_message_fail send_told(struct spot_lane *l, struct spot *s, stru
 	return why;
 }
 
+enum spl_message_fail spot_closed(const struct spot_lane *l, uint64_t now)
+{
+	return closed(l, now);
+}
+
+enum spl_message_fail spot_enqueue_accepted(struct spot_lane *l, struct spot *s, struct spot_rec *r)
+{
+	return enqueue(l, s, r, SPL_FAIL_COUNT);
+}
+
 /* The kind of the error reply, by origin (S-ERR-3, S-ADDR-6). */
 static uint8_t refusal_kind(enum spl_message_fail why, uint8_t origin)
 {
@@ -77,7 +88,10 @@ static uint8_t refusal_kind(enum spl_message_fail why, uint8_t origin)
 	case SPL_FAIL_NO_RECORD:
 		return origin == SPOT_FROM_LINK ? SPL_E_UNAVAILABLE : SPL_E_CAPACITY_EXCEEDED;
 	case SPL_FAIL_UNKNOWN_KIND:
+	case SPL_FAIL_MALFORMED:
 		return SPL_E_PROTOCOL_ERROR;
+	case SPL_FAIL_TYPE_MISMATCH:
+		return SPL_E_TYPE_MISMATCH;
 	default:
 		return SPL_E_UNAVAILABLE;
 	}
@@ -150,6 +164,23 @@ static enum spl_message_fail other_kind(struct spot_lane *l, struct spot *s, str
 	}
 }
 
+static bool has_intent(const struct spot_rec *r)
+{
+	return r->kind >= SPOT_KIND_INSTANCE_TOLD && r->kind <= SPOT_KIND_INSTANCE_REQUEST;
+}
+
+static enum spl_message_fail with_intent(struct spot_lane *l, struct spot *s, struct spot_rec *r,
+					 const struct spl_key *key, enum spl_message_fail shut)
+{
+	const uint8_t *p = (const uint8_t *)r->msg.packet;
+	struct spot_intent intent = {{p + 1, p[0]}, {p + 2 + p[0], p[1 + p[0]]}};
+
+	r->kind = r->kind == SPOT_KIND_INSTANCE_SEND   ? SPL_MSG_SPOT_SEND
+		  : r->kind == SPOT_KIND_INSTANCE_TOLD ? SPOT_KIND_TOLD_SEND
+						       : SPL_MSG_SPOT_REQUEST;
+	return spot_instance_in(l, s, r, key, &intent, shut);
+}
+
 static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsigned n, uint64_t now)
 {
 	enum spl_message_fail shut = closed(l, now);
@@ -166,9 +197,10 @@ static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsig
 
 		r->mem = NULL;
 		if (__builtin_expect((unsigned)r->kind - SPL_MSG_SPOT_SEND > 1u, 0)) {
-			bool waits;
+			bool waits = true;
 
-			why = other_kind(l, s, r, key, now, &waits);
+			why = has_intent(r) ? with_intent(l, s, r, key, shut)
+					    : other_kind(l, s, r, key, now, &waits);
 			if (why == SPL_FAIL_COUNT && !waits) {
 				cast++;
 				continue;

@@ -5,6 +5,7 @@
  * that runs on this thread and never followed, so a stale or foreign one is refused (S-TURN-8).
  * Payloads are copied to lane memory, or by the host, before return (S-MSG-5).
  */
+#include "dataplane/spot/activate.h"
 #include "dataplane/spot/api.h"
 
 #include "common/ids.h"
@@ -25,9 +26,19 @@ int spl_target_set(struct spl_target *target, const void *id, size_t len)
 {
 	int rc = target ? spl_name_set(&target->id, id, len) : -EINVAL;
 
-	if (rc == 0)
+	if (rc == 0) {
 		target->key = spl_spot_key(id, len);
+		target->instance = NULL;
+	}
 	return rc;
+}
+
+int spl_target_set_instance(struct spl_target *target, const char *type)
+{
+	if (!target || (type && !spl_name_valid(type, strnlen(type, SPL_NAME_BYTES_MAX + 1))))
+		return -EINVAL;
+	target->instance = type;
+	return 0;
 }
 
 uint64_t spl_now_ns(const struct spl_turn *turn)
@@ -133,11 +144,28 @@ static int refused(const struct spot *s, enum spl_message_fail why)
 		return -ETIMEDOUT;
 	case SPL_FAIL_QUEUE_FULL:
 		return -EAGAIN;
+	case SPL_FAIL_TYPE_MISMATCH:
+		return -EPERM;
+	case SPL_FAIL_NO_RECORD:
+		return -ENOBUFS;
+	case SPL_FAIL_MALFORMED:
+		return -EINVAL;
 	case SPL_FAIL_NOT_READY:
 		return s->gate.state == SPOT_S_CLOSING ? -ESHUTDOWN : -ENOENT;
 	default:
 		return -ESHUTDOWN;
 	}
+}
+
+enum spl_message_fail spot_own_instance(struct spot_lane *l, struct spot *s, struct spot_rec *r,
+					const struct spl_target *target)
+{
+	const struct spot_intent intent = {
+		{target->id.b, target->id.len},
+		{target->instance, (uint32_t)strlen(target->instance)},
+	};
+
+	return spot_instance_in(l, s, r, &target->key, &intent, spot_closed(l, l->now));
 }
 
 static int send_own(struct spot_lane *l, const struct spl_target *target, uint64_t packet,
@@ -147,12 +175,12 @@ static int send_own(struct spot_lane *l, const struct spl_target *target, uint64
 	enum spl_message_fail why;
 	struct spot_rec *r;
 
-	if (!s)
+	if (!s && !target->instance)
 		return -ENOENT;
 	r = spot_own_record(l, packet, content, payload, bytes);
 	if (!r)
 		return -ENOBUFS;
-	why = spot_enqueue(l, s, r, l->now);
+	why = target->instance ? spot_own_instance(l, s, r, target) : spot_enqueue(l, s, r, l->now);
 	if (why == SPL_FAIL_COUNT) {
 		spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
 		spot_count(l, SPL_C_MESSAGES_QUEUED, 1);
@@ -162,13 +190,20 @@ static int send_own(struct spot_lane *l, const struct spl_target *target, uint64
 	return refused(s, why);
 }
 
+static uint8_t instance_kind(uint8_t kind)
+{
+	return kind == SPL_MSG_SPOT_SEND     ? SPOT_KIND_INSTANCE_SEND
+	       : kind == SPOT_KIND_TOLD_SEND ? SPOT_KIND_INSTANCE_TOLD
+					     : SPOT_KIND_INSTANCE_REQUEST;
+}
+
 int spot_send_out(struct spot_lane *l, uint8_t kind, const struct spl_target *target,
 		  uint64_t packet, uint16_t content, const void *payload, uint32_t bytes,
 		  uint64_t correlation, uint64_t deadline)
 {
 	struct spot_out out = {
 		.to = SPOT_FROM_LANE,
-		.kind = kind,
+		.kind = target->instance ? instance_kind(kind) : kind,
 		.error = SPL_OK,
 		.content = content,
 		.payload = payload,
@@ -224,7 +259,9 @@ static int request_own(struct spot_lane *l, struct spot_call *c, const struct sp
 	r->msg.correlation = c->correlation;
 	r->deadline = deadline;
 	spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
-	if (s)
+	if (target->instance)
+		why = spot_own_instance(l, s, r, target);
+	else if (s)
 		why = spot_enqueue(l, s, r, l->now);
 	else if (l->sealed)
 		why = SPL_FAIL_SHUTDOWN;

@@ -53,6 +53,11 @@ int spot_check_publish(const struct spot_lane *l, const struct spl_topic *topic,
 struct spot_rec *spot_own_record(struct spot_lane *l, uint64_t packet, uint16_t content,
 				 const void *payload, uint32_t bytes);
 
+/* A message of this turn with Instance intent, for a Spot of this lane (`s`, or NULL), which may
+ * have to be started. */
+enum spl_message_fail spot_own_instance(struct spot_lane *l, struct spot *s, struct spot_rec *r,
+					const struct spl_target *target);
+
 /* A message of this turn for another lane; what spot_env.send() says. */
 int spot_send_out(struct spot_lane *l, uint8_t kind, const struct spl_target *target,
 		  uint64_t packet, uint16_t content, const void *payload, uint32_t bytes,

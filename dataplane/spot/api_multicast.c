@@ -127,6 +127,7 @@ int spl_publish(struct spl_turn *turn, const struct spl_topic *topic, uint64_t p
 		return publish_here(l, topic, packet_key, content, payload, bytes);
 	target.key = topic->key;
 	target.id.len = 0;
+	target.instance = NULL;
 	rc = spot_send_out(l, SPL_MSG_PUBLISH, &target, packet_key, content, payload, bytes, 0, 0);
 	return rc == 0 || rc == -EMSGSIZE || rc == -ETIMEDOUT ? rc : -ENOBUFS;
 }

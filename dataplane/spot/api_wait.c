@@ -29,6 +29,7 @@ struct told {
 static int tell_here(struct spot_lane *l, const struct told *t, struct spot_call *c)
 {
 	struct spot_rec *r = spot_own_record(l, t->packet, t->content, t->payload, t->bytes);
+	enum spl_message_fail why;
 
 	if (!r)
 		return -ENOBUFS;
@@ -36,7 +37,16 @@ static int tell_here(struct spot_lane *l, const struct told *t, struct spot_call
 	r->msg.correlation = c->correlation;
 	r->deadline = t->deadline;
 	r->key = &t->target.key;
-	spot_admit_own(l, r);
+	if (!t->target.instance) {
+		spot_admit_own(l, r);
+		return 0;
+	}
+	why = spot_own_instance(l, table_find(&l->table, r->key), r, &t->target);
+	spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
+	if (why != SPL_FAIL_COUNT)
+		spot_refuse(l, r, &t->target.key, why);
+	else
+		spot_count(l, SPL_C_MESSAGES_QUEUED, 1);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
  * A correlation is the slot of the call and a serial number that goes through all of 2^44 values in
  * an order that the process's secret decides: none is used twice, and none is easily guessed.
  */
+#include "dataplane/spot/idle.h"
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/timer.h"
 #include "dataplane/spot/yield.h"
@@ -200,6 +201,8 @@ unsigned spot_tick(struct spot_lane *l, uint64_t now, unsigned max)
 	unsigned n;
 
 	l->now = now;
+	if (__builtin_expect(now >= l->idle_due, 0))
+		spot_idle_look(l, now);
 	n = wheel_advance(&l->wheel, now, due, max < 64 ? max : 64);
 	for (unsigned i = 0; i < n; i++) {
 		struct spot_call *c = &l->calls[due[i]];

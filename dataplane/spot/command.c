@@ -5,7 +5,9 @@
  * hangs at its Spot until it is answered. A Spot is freed in one place, spot_end(), which only a
  * visit from the ready set reaches: no list of the lane ever names a freed Spot.
  */
+#include "dataplane/spot/activate.h"
 #include "dataplane/spot/cast.h"
+#include "dataplane/spot/idle.h"
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/timer.h"
 
@@ -259,6 +261,7 @@ bool spot_end(struct spot_lane *l, struct spot *s)
 		spot_rec_end(l, spot_life_pop(l, s));
 	spot_timers_end(l, s);
 	spot_subs_end(l, s);
+	spot_idle_del(l, s);
 	table_del(&l->table, s);
 	s->gate.state = SPOT_S_FREE;
 	slab_give(&l->slab, s->gate.size_class, s);
@@ -354,6 +357,7 @@ static struct spot *make(struct spot_lane *l, const struct spot_prepare *p)
 	cold->id_len = p->id_len;
 	memcpy(cold->id, p->id, p->id_len);
 	table_add(&l->table, s);
+	spot_idle_add(l, s);
 	spot_count(l, SPL_C_SPOTS, 1);
 	return s;
 }
@@ -416,6 +420,7 @@ void spot_publish(struct spot_lane *l, const struct spl_key *key, uint64_t gener
 		if (verdict == SPOT_ACCEPTED && s->gate.state == SPOT_S_PREPARED) {
 			s->gate.state = SPOT_S_READY;
 			spot_subs_ready(l, s);
+			spot_waits_go(l, s); /* before anything that comes after (S-ACT-8) */
 		}
 	}
 	answer(l, key, generation, op, SPOT_PUBLISH, verdict, error);
@@ -466,6 +471,10 @@ void spot_close(struct spot_lane *l, const struct spl_key *key, uint64_t generat
 	if (!s || (!fenced && state != SPOT_S_PREPARED && state != SPOT_S_READY &&
 		   state != SPOT_S_CLOSING)) {
 		answer(l, key, generation, op, SPOT_CLOSE, SPOT_GONE, SPL_OK);
+		return;
+	}
+	if (reason == SPL_CLOSING_IDLE_EVICTED && state == SPOT_S_READY && !spot_is_idle(l, s)) {
+		answer(l, key, generation, op, SPOT_CLOSE, SPOT_BUSY, SPL_OK);
 		return;
 	}
 	if (!op_start(l, s, SPOT_CLOSE, op, fenced ? 0 : deadline)) {

@@ -7,6 +7,7 @@
 #ifndef SPL_DATAPLANE_SPOT_ENV_H
 #define SPL_DATAPLANE_SPOT_ENV_H
 
+#include "common/pack.h"
 #include "dataplane/spot/record.h"
 
 #include <spotlane/errors.h>
@@ -14,10 +15,22 @@
 
 struct spot_stage;
 
+/* Instance intent of a message: borrowed, both legal names. */
+struct spot_intent {
+	struct pack_bytes id, type;
+};
+
+/* Kinds of records with Instance intent; admission makes plain messages of them. msg.packet points
+ * to the intent, in the form of wire_intent_put(), checked. Never on the wire. */
+#define SPOT_KIND_INSTANCE_SEND	   218u
+#define SPOT_KIND_INSTANCE_REQUEST 219u
+#define SPOT_KIND_INSTANCE_TOLD	   217u /* as SPOT_KIND_TOLD_SEND */
+
 /* A message that leaves the room. Everything is borrowed until send() returns. */
 struct spot_out {
 	uint8_t to;    /* enum spot_origin: LINK, LANE or AGENT */
-	uint8_t kind;  /* SPL_MSG_SPOT_SEND, SPOT_REQUEST, PUBLISH, SPOT_KIND_TOLD_* or REPLY */
+	uint8_t kind;  /* SPL_MSG_SPOT_SEND, SPOT_REQUEST, PUBLISH, SPOT_KIND_TOLD_* or REPLY; with
+			  target->instance SPOT_KIND_INSTANCE_* */
 	uint8_t error; /* of a reply: SPL_OK or one of enum spl_error */
 	uint16_t content;
 	uint32_t payload_bytes;
@@ -82,6 +95,7 @@ enum spot_verdict {
 	SPOT_REJECTED = 1, /* on_create declined; the Spot is gone (S-CREATE-3) */
 	SPOT_FAILED = 2,   /* see `error`; after SPOT_PREPARE the Spot is gone (S-CREATE-8) */
 	SPOT_GONE = 3,	   /* no such incarnation in this lane */
+	SPOT_BUSY = 4,	   /* a close for idleness: it has something to do again, and goes on */
 };
 
 /* The one answer to a command. `reply` is borrowed until answer() returns. */
@@ -145,6 +159,12 @@ struct spot_env {
 	int (*missing)(void *host, const struct spl_key *key, uint8_t origin, uint64_t flow,
 		       uint64_t correlation);
 
+	/* Messages wait for the Instance Spot of `intent`, which is not Ready here: the host asks
+	 * control to start it, and spot_activated() follows with this serial, be it after the
+	 * Spot's publication. 0 when it took that over; negative: the messages are refused. */
+	int (*activate)(void *host, const struct spl_key *key, const struct spot_intent *intent,
+			uint64_t serial);
+
 	/* The one answer to a command. Must take it: the agent keeps no more commands open than
 	 * the host has room for answers. */
 	void (*answer)(void *host, const struct spot_answer *answer);
@@ -152,10 +172,11 @@ struct spot_env {
 	/* For a log: the host may drop as many as it likes, they are counted by name here. */
 	void (*failed)(void *host, const struct spot_failure *failure);
 
-	/* A Spot wants to be closed (spl_close_self(), S-CLOSE-6): the agent asks the authority,
-	 * and spot_close() follows. 0; -EAGAIN: tried again in a later pass. */
+	/* A Spot wants to be closed (spl_close_self(), S-CLOSE-6), or has been idle for long
+	 * (S-IDLE-2): the agent asks the authority, and spot_close() follows. 0; -EAGAIN: tried
+	 * again in a later pass. */
 	int (*close_wanted)(void *host, const struct spl_key *key, const struct spl_name *id,
-			    uint64_t object_generation);
+			    uint64_t object_generation, enum spl_closing reason);
 };
 
 #define SPOT_TOPIC_ROWS 4096u
@@ -186,6 +207,7 @@ struct spot_conf {
 	uint32_t send_ms;		  /* so long, when the sender did not say */
 	uint32_t message_max;		  /* payload bytes */
 	uint32_t request_ms;		  /* default timeout of spl_request() */
+	uint32_t idle_ms; /* 0..SPOT_IDLE_MS_MAX: of Instance Spots (S-IDLE-1); 0 = never */
 	uint64_t clock_hz;
 	const uint64_t *fake_clock; /* NULL: the cycle counter */
 	uint64_t secret[4];	    /* random, per process: table and correlations */

@@ -13,6 +13,7 @@
 #include "dataplane/spot/spot.h"
 #include "dataplane/spot/table.h"
 #include "dataplane/spot/topics.h"
+#include "dataplane/spot/waits.h"
 
 #include <spotlane/counters.h>
 #include <spotlane/packets.h>
@@ -93,6 +94,12 @@ struct spot_lane {
 	uint32_t timer_free, timers_used;
 	uint32_t waiters, line_head, line_tail; /* see waiter.h */
 	struct wheel timer_wheel;
+
+	uint64_t idle_due;	     /* cycles; UINT64_MAX without Instance Spots to look at */
+	uint32_t idle_head, idle_at; /* list of these; the next to look at, 0 = the first */
+	uint32_t instances;	     /* in that list */
+
+	struct spot_waits waits;
 };
 
 /* The lane whose turn runs on this thread: the stage interface has no other way to it. */

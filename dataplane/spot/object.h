@@ -89,12 +89,19 @@ struct spot_cold {
 	uint32_t life_head, life_tail;
 	uint32_t life_count;
 	uint32_t life_bytes;
-	uint32_t op;		       /* open commands on it, a list */
-	uint32_t running;	       /* record of the suspended turn that holds the gate */
-	uint32_t yielded;	       /* records of turns that wait without it, a list */
-	uint32_t timers;	       /* a list, see timer.h */
-	uint32_t subs;		       /* a list, see cast.h */
-	uint32_t own_head, own_tail;   /* ticks with gates of their own that are ready (S-GATE-3) */
+	uint32_t op;	  /* open commands on it, a list */
+	uint32_t running; /* record of the suspended turn that holds the gate */
+	uint32_t yielded; /* records of turns that wait without it, a list */
+	uint32_t timers;  /* a list, see timer.h */
+	uint32_t subs;	  /* a list, see cast.h */
+	union {
+		struct { /* ticks with gates of their own that are ready (S-GATE-3) */
+			uint32_t own_head, own_tail;
+		};
+		struct { /* of an Instance Spot, which has no such gates: see idle.h */
+			uint32_t idle_next, idle_prev;
+		};
+	};
 	uint32_t wait_head, wait_tail; /* sends that wait for room, see waiter.h */
 	uint8_t own_was_last;	       /* of the steps of this Spot */
 	uint8_t reason;

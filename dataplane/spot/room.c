@@ -4,6 +4,8 @@
  * spot_region_bytes() and spot_lane_init() run on the agent before the lane starts, all else on the
  * lane.
  */
+#include "dataplane/spot/activate.h"
+#include "dataplane/spot/idle.h"
 #include "dataplane/spot/timer.h"
 
 #define OBJECT_BYTES_MAX (UINT64_C(1) << 38) /* 2^32 indices of 64 bytes */
@@ -21,7 +23,7 @@ static bool conf_valid(const struct spot_conf *c)
 	       c->queue_count >= 1 && c->life_count >= 1 && c->life_cap >= 1 &&
 	       c->life_cap <= 200 && c->turn_budget_us >= 1 && c->request_ms >= 1 &&
 	       (c->waiters == 0 || c->send_ms >= 1) && c->message_max <= SPL_MESSAGE_BYTES_CAP &&
-	       c->clock_hz >= 1000000 && c->counters && c->fails;
+	       c->idle_ms <= SPOT_IDLE_MS_MAX && c->clock_hz >= 1000000 && c->counters && c->fails;
 }
 
 static size_t round64(uint64_t n)
@@ -89,6 +91,8 @@ struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot
 	l->calls = mem[SPOT_MEM_CALLS];
 	spot_calls_init(l);
 	spot_timers_init(l);
+	spot_waits_init(l);
+	l->idle_due = UINT64_MAX;
 	spot_topics_init(&l->topics, mem[SPOT_MEM_TOPICS], conf->subscriptions, conf->secret[3]);
 	l->copy_at = 1;
 	return l;
@@ -110,7 +114,7 @@ bool spot_lane_quiet(const struct spot_lane *l)
 {
 	return l->rec_free == l->rec_count && l->ended_count == 0 && l->timers_used == 0 &&
 	       l->topics.used == 0 && l->calls_held == 0 && l->ops_open == 0 && l->mem_own == 0 &&
-	       l->ready_head == 0 && l->done_count == 0;
+	       l->ready_head == 0 && l->done_count == 0 && l->waits.used == 0;
 }
 
 unsigned spot_recs_take(struct spot_lane *l, struct spot_rec **recs, unsigned n)

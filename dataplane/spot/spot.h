@@ -86,7 +86,7 @@ bool spot_ready(const struct spot_lane *lane);
 unsigned spot_timers(struct spot_lane *lane, uint64_t now, unsigned max);
 
 /* Ends calls whose deadline has passed, at most `max` (64); returns how many. Every pass, after
- * replies have been taken in. */
+ * replies have been taken in. Now and then it looks for Instance Spots that are idle. */
 unsigned spot_tick(struct spot_lane *lane, uint64_t now, unsigned max);
 
 /* Moves the bytes of up to `max` waiting messages out of their buffers into lane memory; returns
@@ -100,6 +100,10 @@ struct lanemem *spot_lane_mem(struct spot_lane *lane);
  * none ran. */
 void spot_longest(const struct spot_lane *lane, uint64_t *cycles, const char **type,
 		  const char **what);
+
+/* What became of spot_env.activate(): SPL_OK, or why there is no such Spot. */
+void spot_activated(struct spot_lane *lane, const struct spl_key *key, uint64_t serial,
+		    uint8_t kind, uint64_t now);
 
 /* Commands of the agent. Each is answered exactly once through spot_env.answer(), possibly before
  * it returns. `op` is the agent's own number. */
@@ -133,7 +137,8 @@ void spot_discard(struct spot_lane *lane, const struct spl_key *key, uint64_t ob
 
 /* Closes (S-CLOSE-3): seals, runs what was accepted until `deadline` (cycles), then on_closing
  * once, frees, answers. Past the deadline what still waits fails and a suspended turn ends with
- * an error. A repeated close of the same incarnation is answered with the first one. */
+ * an error. A repeated close of the same incarnation is answered with the first one. For
+ * SPL_CLOSING_IDLE_EVICTED a Spot that is not idle any more answers SPOT_BUSY and goes on. */
 #define SPOT_FENCED ((enum spl_closing)0xff) /* a reason: no on_closing, the row is not ours */
 void spot_close(struct spot_lane *lane, const struct spl_key *key, uint64_t object_generation,
 		uint64_t op, enum spl_closing reason, uint64_t deadline, uint64_t now);

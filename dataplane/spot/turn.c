@@ -271,7 +271,7 @@ static enum step step_others(struct spot_lane *l, struct spot *s, uint64_t t)
 		const struct spot_cold *cold = spot_cold_of(s);
 
 		if (l->env.close_wanted(l->env.host, &s->key, spot_name_of(cold),
-					cold->object_generation) == 0)
+					cold->object_generation, SPL_CLOSING_EXPLICIT) == 0)
 			s->gate.flags &= (uint8_t)~SPOT_F_ARMED;
 		else
 			later = STEP_LATER;

@@ -119,8 +119,10 @@ void spot_told(struct spot_lane *l, struct spot_rec *r)
 		told = false;
 	if (told && spot_answer(l, r, SPL_OK, SPL_CONTENT_RAW, NULL, 0) != 0)
 		spot_count(l, SPL_C_REPLIES_LOST, 1);
-	if (told)
+	if (told) {
 		r->msg.correlation = 0;
+		r->deadline = 0; /* it was that of the admission */
+	}
 }
 
 static void fail(struct spot_lane *l, struct spot_rec *r, enum spl_message_fail why, uint8_t kind)

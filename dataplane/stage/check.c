@@ -90,6 +90,10 @@ static int check_policy(const struct spl_stage *d, char why[STAGE_WHY_MAX])
 		return refuse(why, -EINVAL,
 			      "mode PER_ACTOR is for User Spots with relocation RECREATE: change "
 			      "mode, kind or relocation");
+	if (d->kind != SPL_KIND_USER && d->on_create)
+		return refuse(why, -EINVAL,
+			      "on_create is for User Spots, which somebody creates: use "
+			      "on_initialize");
 	if (d->kind == SPL_KIND_ENTRY && d->relocation != SPL_RELOCATION_DISABLED)
 		return refuse(why, -EINVAL, "an Entry Spot never moves: use relocation DISABLED");
 	return 0;

@@ -56,6 +56,7 @@ struct spl_client_config {
 struct spl_client_target {
 	struct spl_name id;
 	struct spl_key key;
+	const char *instance; /* NULL, or see spl_client_target_set_instance() */
 };
 
 enum spl_client_created {
@@ -146,8 +147,18 @@ int spl_client_poll(struct spl_client *client, int timeout_ms);
 int spl_client_fd(const struct spl_client *client);
 int spl_client_timeout(const struct spl_client *client);
 
-/* Fills `target`; -EINVAL when the id is no legal name (S-ID-3). Any thread. */
+/* Fills `target`, without Instance intent; -EINVAL when the id is no legal name (S-ID-3). Any
+ * thread. */
 int spl_client_target_set(struct spl_client_target *target, const void *id, size_t id_bytes);
+
+/* Sends and requests to `target` start the Instance Spot of the stable type `type` when there is no
+ * Spot of that id (S-ACT-1). A send ends when the link took it, whatever becomes of the Spot
+ * (S-ACT-5); a request ends with its reply, or with why there is none: NotFound: nobody offers the
+ * type; TypeMismatch: the id is a Spot of another kind or type; CapacityExceeded: no room; or what
+ * made the start fail. `type` must stay valid as long as the target is used; NULL takes the intent
+ * back. -EINVAL: no legal name. Any thread.
+ */
+int spl_client_target_set_instance(struct spl_client_target *target, const char *type);
 
 /* Appends one entry to metadata of `*used` bytes in `buffer`, replacing an entry of the same key
  * (S-META-1). -EINVAL: no UTF-8, or a NUL; -EMSGSIZE: over SPL_METADATA_BYTES_MAX in all.

@@ -22,6 +22,7 @@
 	X(ASSOCIATIONS_MAX, 4096, "peers", "associations of a node") \
 	X(CHANNELS_MAX, 128, "channels", "channels a node or client takes part in") \
 	X(SUBSCRIPTIONS_MAX, 64, "subscriptions", "of one Spot") \
+	X(ACTIVATIONS_MAX, 1024, "ids", "of a lane whose Instance Spots are being started") \
 	X(LIST_PAGE_MAX, 1000, "entries", "entries of one page of a list") \
 	X(LIST_PAGE_BYTES_MAX, 4194304, "bytes", "encoded size of one page of a list")
 

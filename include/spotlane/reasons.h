@@ -88,7 +88,9 @@
 	X(NO_REPLY_ROUTE, "no_reply_route", "reply whose requester's association is gone") \
 	X(NO_CALL, "no_call", "late, duplicate or unmatched reply") \
 	X(NO_RECORD, "no_record", "no record or memory left in the lane") \
-	X(UNKNOWN_KIND, "unknown_kind", "message kind that this node does not serve")
+	X(UNKNOWN_KIND, "unknown_kind", "message kind that this node does not serve") \
+	X(TYPE_MISMATCH, "type_mismatch", "Instance intent, and the id has another kind or type") \
+	X(INSTANCE_SPOT, "instance_spot", "its Instance Spot could not be started")
 
 enum spl_frame_use {
 #define SPL_X(sym, name, help) SPL_USE_##sym,

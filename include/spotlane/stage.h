@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 /* The version of this interface: a module built for another one is refused by name. */
-#define SPL_STAGE_API 2
+#define SPL_STAGE_API 3
 
 struct spl_turn; /* the running turn; valid inside the callback and its continuations */
 
@@ -114,6 +114,7 @@ struct spl_stage {
 	/* Creation, in this order (S-CREATE-5): `request` is the creator's payload, empty when none
 	 * was given; `deadline_ns` in it is the creation's. on_create may answer with spl_reply(),
 	 * which the creator gets beside Created or Rejected. Both may be NULL (= SPL_DONE).
+	 * on_create is of User Spots only: nobody asks for the others (A-LOC-33).
 	 */
 	int (*on_create)(struct spl_turn *turn, void *state, const struct spl_message *request);
 	int (*on_initialize)(struct spl_turn *turn, void *state);
@@ -137,11 +138,23 @@ struct spl_stage {
 /* A Spot that is spoken to: make it once, keep it, use it for any number of messages. */
 struct spl_target {
 	struct spl_key key;
-	struct spl_name id; /* asked of the authority when no such Spot is found here */
+	struct spl_name id;   /* asked of the authority when no such Spot is found here */
+	const char *instance; /* NULL, or Instance intent: see spl_target_set_instance() */
 };
 
-/* Fills `target` from an id; -EINVAL when the id is no legal name (S-ID-3). Any thread. */
+/* Fills `target` from an id, without Instance intent; -EINVAL when the id is no legal name
+ * (S-ID-3). Any thread.
+ */
 int spl_target_set(struct spl_target *target, const void *id, size_t len);
+
+/* Messages to `target` start the Instance Spot of the stable type `type` when there is no Spot of
+ * that id, and wait for it (S-ACT-1): the first of them is the first that it handles, and if it
+ * cannot be started each request ends with the reason and each send is dropped (S-ACT-5,11). Where
+ * there is a Spot, it gets them as any other message, but one of another kind or type:
+ * TypeMismatch. `type` must stay valid as long as the target is used; NULL takes the intent back.
+ * -EINVAL: no legal name. Any thread.
+ */
+int spl_target_set_instance(struct spl_target *target, const char *type);
 
 /* Now, nanoseconds of the lane's monotonic clock as of this turn's start. */
 uint64_t spl_now_ns(const struct spl_turn *turn);
@@ -161,8 +174,9 @@ int spl_reply(struct spl_turn *turn, uint16_t content, const void *payload, uint
  * what waits already; what becomes of it nobody tells (spl_send_wait() does) (S-LIM-5).
  * -EINVAL: bad argument; -EMSGSIZE; -ENOBUFS: no memory; -ETIMEDOUT: as many sends as may be wait
  * for room already, so this one does not (limits.send_waiters_per_lane); -EAGAIN: it is larger than
- * the target's whole queue; -ENOENT: no such Spot in this lane; -ESHUTDOWN: the node, the target or
- * the lease is at its end.
+ * the target's whole queue, or as many messages as may be wait for this Instance Spot to start;
+ * -ENOENT: no such Spot in this lane; -EPERM: with Instance intent, and the Spot in this lane is of
+ * another kind or type (TypeMismatch); -ESHUTDOWN: the node, the target or the lease is at its end.
  */
 int spl_send(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 	     uint16_t content, const void *payload, uint32_t bytes);

@@ -47,6 +47,12 @@ static void host_ended(void *host, struct spot_rec *const *recs, unsigned n)
 {
 }
 
+static int host_activate(void *host, const struct spl_key *key, const struct spot_intent *intent,
+			 uint64_t serial)
+{
+	return -ENOSYS;
+}
+
 static int host_missing(void *host, const struct spl_key *key, uint8_t origin, uint64_t flow,
 			uint64_t correlation)
 {
@@ -104,6 +110,7 @@ static struct spot_lane *make(uint32_t spots, struct spl_key *keys, const struct
 		.ended = host_ended,
 		.release = host_release,
 		.missing = host_missing,
+		.activate = host_activate,
 		.answer = host_answer,
 		.work = host_work,
 		.failed = host_failed,

@@ -96,14 +96,16 @@ void rig_close(void)
 
 static void host_event(enum auth_event_kind kind)
 {
-	struct auth_type t[2] = {{.kind = SPL_KIND_USER, .limit = rig.room_limit},
-				 {.kind = SPL_KIND_USER}};
+	struct auth_type t[3] = {{.kind = SPL_KIND_USER, .limit = rig.room_limit},
+				 {.kind = SPL_KIND_USER},
+				 {.kind = SPL_KIND_INSTANCE, .limit = rig.room_limit}};
 	struct auth_event e = {.kind = kind};
 
 	spl_name_set(&t[0].name, "room", sizeof("room") - 1);
 	spl_name_set(&t[1].name, "cart", sizeof("cart") - 1);
+	spl_name_set(&t[2].name, "twin", sizeof("twin") - 1);
 	e.u.host.types = t;
-	e.u.host.n_types = 2;
+	e.u.host.n_types = 3;
 	e.u.host.endpoint = (struct auth_bytes){"10.0.0.1:7400", 13};
 	e.u.host.lanes = 2;
 	e.u.host.id = rig.id;
@@ -239,8 +241,12 @@ static void answer(struct rig_cmd *k, enum rig_policy policy)
 				rig.cmds[i].open = false;
 		if (o && o->attempt == k->c.attempt)
 			o->there = false;
+	} else if (policy == RIG_DECLINE &&
+		   k->c.reason == AUTH_IDLE_EVICTED) { /* it is not idle any more */
+		e.u.answer.verdict = AUTH_DECLINED;
 	} else if (o && o->obj_gen == k->c.fence.obj_gen) {
 		o->there = false;
+		rig.reason = k->c.reason;
 		rig.closings += k->c.reason != AUTH_FENCED;
 		if (policy == RIG_FAIL)
 			e.u.answer.kind = SPL_E_INTERNAL_FAILURE;

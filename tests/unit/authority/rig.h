@@ -74,8 +74,9 @@ struct rig {
 	struct rig_object objects[RIG_OBJECTS];
 	uint64_t *attempts; /* of every PREPARE, to see none twice */
 	unsigned n_attempts;
-	unsigned factories; /* PREPAREs that ran one */
-	unsigned closings;  /* on_closing runs */
+	unsigned factories;	       /* PREPAREs that ran one */
+	unsigned closings;	       /* on_closing runs */
+	enum auth_close_reason reason; /* of the last */
 	/* what was told */
 	struct rig_reply *replies;
 	unsigned n_replies;
@@ -94,7 +95,8 @@ struct rig {
 
 extern struct rig rig;
 
-/* A rig with a fresh memory store and a serving host that offers types "room" and "cart". */
+/* A rig with a fresh memory store and a serving host that offers the types "room" and "cart", and
+ * the Instance type "twin". */
 void rig_open(void);
 /* The same without a host; fields of rig (spots_max, on_restart, ...) may be set before. */
 void rig_open_bare(void);
@@ -132,6 +134,9 @@ uint64_t rig_goc(const char *id, const char *type);
 uint64_t rig_goc_in(const char *id, const char *type, int64_t ms);
 uint64_t rig_goc_op(const char *id, const char *type, uint64_t op, int64_t ms);
 uint64_t rig_find(const char *id);
+uint64_t rig_activate(const char *id, const char *type, int64_t ms);
+/* From the Spot's own context. */
+uint64_t rig_own_close(const char *id, uint64_t gen, enum auth_close_reason reason);
 uint64_t rig_ask(enum auth_verb v, const char *id);
 uint64_t rig_closing(const char *id, uint64_t gen);
 uint64_t rig_list(const char *type, uint32_t limit, const char *token);

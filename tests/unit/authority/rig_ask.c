@@ -114,6 +114,24 @@ uint64_t rig_ask(enum auth_verb v, const char *id)
 	return must(&r);
 }
 
+uint64_t rig_activate(const char *id, const char *type, int64_t ms)
+{
+	struct auth_request r = rig_request(AUTH_ACTIVATE, id, type);
+
+	r.deadline = rig.now + ms * MS;
+	return must(&r);
+}
+
+uint64_t rig_own_close(const char *id, uint64_t gen, enum auth_close_reason reason)
+{
+	struct auth_request r = rig_request(AUTH_CLOSE, id, NULL);
+
+	r.obj_gen = gen;
+	r.own = true;
+	r.reason = reason;
+	return must(&r);
+}
+
 uint64_t rig_find(const char *id)
 {
 	return rig_ask(AUTH_FIND, id);

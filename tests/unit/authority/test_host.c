@@ -99,7 +99,7 @@ static void test_claim(void)
 	CU_ASSERT_EQUAL(node.state, AUTH_HOST_SERVING);
 	CU_ASSERT_EQUAL(node.revision, 2);
 	CU_ASSERT_EQUAL(node.lanes, 2);
-	CU_ASSERT_EQUAL(node.n_types, 2);
+	CU_ASSERT_EQUAL(node.n_types, 3);
 	CU_ASSERT_TRUE(node.entry_id.n == rig.id.entry_id.len &&
 		       memcmp(node.entry_id.p, rig.id.entry_id.b, node.entry_id.n) == 0);
 	store_item_free(&it);

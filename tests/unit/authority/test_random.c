@@ -75,7 +75,7 @@ static void collect(void)
 static void ask(void)
 {
 	const char *id = id_of(below(IDS));
-	unsigned what = below(20), op = below(32);
+	unsigned what = below(24), op = below(32);
 	struct row_obj row;
 	uint64_t gen = 0;
 
@@ -97,6 +97,13 @@ static void ask(void)
 		remember(rig_ask(AUTH_RECLAIM_ID, id));
 	} else if (what == 17 && run.rid[0]) {
 		remember(rig_ask(AUTH_RECLAIM_NODE, run.rid));
+	} else if (what >= 20 && what < 23) {
+		remember(rig_activate(id, "twin", 1 + below(8000)));
+	} else if (what == 23) {
+		rig_row(id, &row, &gen);
+		if (gen)
+			remember(rig_own_close(id, gen,
+					       below(3) ? AUTH_IDLE_EVICTED : AUTH_EXPLICIT_CLOSE));
 	} else if (what == 18) {
 		remember(rig_list(NULL, 1 + below(10), NULL));
 	} else {

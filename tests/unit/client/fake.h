@@ -44,7 +44,8 @@ struct fake_seen {
 	struct spl_key key;
 	uint64_t packet, correlation;
 	uint64_t number; /* first 8 bytes of the payload, 0 when it has less */
-	uint32_t bytes, budget_us, meta_len;
+	uint32_t bytes, budget_us, meta_len, intent_len;
+	uint8_t intent[64];
 	uint64_t at_ns;
 	uint8_t kind, lane;
 };

@@ -235,10 +235,13 @@ void fake_message_in(struct fake *f, uint32_t lane, const struct flow_msg *msg)
 		.bytes = m.payload_len,
 		.budget_us = m.budget_us,
 		.meta_len = m.meta_len,
+		.intent_len = m.intent_len,
 		.at_ns = f->now_ns,
 		.kind = m.kind,
 		.lane = (uint8_t)lane,
 	};
+	if (m.intent_len && m.intent_len <= sizeof(seen->intent))
+		memcpy(seen->intent, m.intent, m.intent_len);
 	if (m.payload_len >= 8)
 		memcpy(&seen->number, m.payload, 8);
 	if (m.kind == SPL_MSG_SPOT_SEND || m.kind == SPL_MSG_SPOT_REQUEST ||

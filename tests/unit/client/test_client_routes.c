@@ -92,6 +92,77 @@ static void test_missing_is_not_found_and_not_kept(void)
 	end();
 }
 
+/* Instance intent: where there is no Spot, the message goes all the same, once and with its intent,
+ * to the lane that will have it; where there is one, too. Plain messages that wait for the same
+ * answer are NotFound, and the order of the others stays. */
+static void test_intent(void)
+{
+	static const char intent[] = "\4room\4cart";
+	struct spl_client_target cart = fake_target("room");
+	struct spl_client_message m[3];
+	struct fake_result r[3] = {{0}};
+	const uint64_t numbers[] = {11, 12, 13};
+
+	begin();
+	CU_ASSERT_EQUAL(spl_client_target_set_instance(&cart, "cart"), 0);
+	for (int i = 0; i < 3; i++)
+		m[i] = fake_message(i == 1 ? &room : &cart, &numbers[i]);
+	CU_ASSERT_EQUAL(spl_client_send(c, &m[0], fake_keep, &r[0], NULL), 0);
+	CU_ASSERT_EQUAL(spl_client_request(c, &m[1], fake_keep, &r[1], NULL), 0);
+	CU_ASSERT_EQUAL(spl_client_request(c, &m[2], fake_keep, &r[2], NULL), 0);
+	for (int i = 0; i < 3; i++)
+		fake_until(c, &r[i]);
+	CU_ASSERT_EQUAL(r[0].kind, SPL_OK);
+	CU_ASSERT_EQUAL(r[1].kind, SPL_E_NOT_FOUND);
+	CU_ASSERT_EQUAL(f->resolves, 1);
+	CU_ASSERT_EQUAL(fake_count(f, SPL_MSG_SPOT_SEND, 11), 1);
+	CU_ASSERT_EQUAL(fake_count(f, SPL_MSG_SPOT_REQUEST, 12), 0);
+	CU_ASSERT_EQUAL(fake_count(f, SPL_MSG_SPOT_REQUEST, 13), 1);
+	for (uint32_t i = 0; i < f->seen_n; i++) {
+		bool is_message = f->seen[i].number >= 11 && f->seen[i].number <= 13;
+
+		CU_ASSERT_EQUAL(f->seen[i].intent_len, is_message ? 10 : 0);
+		CU_ASSERT(!is_message || memcmp(f->seen[i].intent, intent, 10) == 0);
+	}
+	fake_spot(f, "room"); /* a Ready one keeps its route, and hears of the intent still */
+	CU_ASSERT_EQUAL(ask(&cart), SPL_OK);
+	CU_ASSERT_EQUAL(ask(&cart), SPL_OK);
+	CU_ASSERT_EQUAL(f->resolves, 2);
+	CU_ASSERT_EQUAL(f->seen[f->seen_n - 1].intent_len, 10);
+	CU_ASSERT_EQUAL(spl_client_target_set_instance(&cart, NULL), 0);
+	CU_ASSERT_EQUAL(ask(&cart), SPL_OK);
+	CU_ASSERT_EQUAL(f->seen[f->seen_n - 1].intent_len, 0);
+	end();
+}
+
+/* What is not missing starts nothing: a dead owner, a store that fails. */
+static void test_intent_is_for_the_missing(void)
+{
+	struct spl_client_target cart = fake_target("room");
+	char text[300];
+
+	begin();
+	spl_client_target_set_instance(&cart, "cart");
+	fake_spot(f, "room")->state = FAKE_CREATING;
+	CU_ASSERT_EQUAL(ask(&cart), SPL_E_UNAVAILABLE);
+	f->authority_error = SPL_E_INTERNAL_FAILURE;
+	CU_ASSERT_EQUAL(tell(&cart), SPL_E_INTERNAL_FAILURE);
+	CU_ASSERT_EQUAL(fake_count(f, SPL_MSG_SPOT_REQUEST, 0), 0);
+	CU_ASSERT_EQUAL(fake_count(f, SPL_MSG_SPOT_SEND, 0), 0);
+	CU_ASSERT_EQUAL(spl_client_target_set_instance(&cart, ""), -EINVAL);
+	memset(text, 'x', sizeof(text));
+	text[256] = 0;
+	CU_ASSERT_EQUAL(spl_client_target_set_instance(&cart, text), -EINVAL);
+	CU_ASSERT_EQUAL(spl_client_target_set_instance(&cart, "\xff"), -EINVAL);
+	CU_ASSERT_STRING_EQUAL(cart.instance, "cart");
+	cart.instance = text; /* set past the check */
+	CU_ASSERT_EQUAL(spl_client_send(c,
+					&(struct spl_client_message){.target = &cart, .packet = 1},
+					NULL, NULL, NULL),
+			-EINVAL);
+	end();
+}
+
 static void test_unavailable_is_not_missing_and_not_kept(void)
 {
 	struct fake_spot *s;
@@ -332,6 +403,8 @@ static const struct t_case cases[] = {
 	T(test_thousand_calls_ask_once, "S-ADDR-1", "S-ADDR-8"),
 	T(test_route_is_asked_for_again_after_its_time, "S-ADDR-3"),
 	T(test_missing_is_not_found_and_not_kept, "S-ADDR-1", "S-ADDR-6"),
+	T(test_intent, "S-ACT-5", "A-LOC-30", "A-LOC-36"),
+	T(test_intent_is_for_the_missing, "S-ACT-1", "A-LOC-37"),
 	T(test_unavailable_is_not_missing_and_not_kept, "S-ADDR-1", "S-ADDR-2", "S-ADDR-6"),
 	T(test_stale_route_fails_once_and_is_dropped, "S-ADDR-4", "S-ADDR-7", "S-CLOSE-7"),
 	T(test_new_incarnation_gets_the_message, "S-GEN-4", "S-ADDR-6"),

@@ -27,7 +27,7 @@ static void test_credit_charge(void)
 	CU_ASSERT_EQUAL(wire_charge(193), 512);
 	CU_ASSERT_EQUAL(wire_charge(1000), 1280);
 	CU_ASSERT_EQUAL(wire_charge(1048576), 1048832);
-	CU_ASSERT_EQUAL(wire_charge(16777216 + 1072), 16778496);
+	CU_ASSERT_EQUAL(wire_charge(16777216 + 1584), 16779008);
 }
 
 /* A peer that goes beyond its credit is refused, to the byte, whole or in pieces. */

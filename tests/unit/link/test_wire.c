@@ -299,6 +299,51 @@ static void test_wire_messages(void)
 	check("msg-reply-error", p, WIRE_MSG_BYTES);
 }
 
+/* Instance intent: between header and metadata, of direct messages only, and both names legal. */
+static void test_intent(void)
+{
+	const struct vector *v = vector("msg-intent");
+	struct pack_bytes id, type;
+	uint8_t p[256], intent[32];
+	struct wire_msg m;
+	struct spl_key key;
+
+	CU_ASSERT_EQUAL(wire_msg_get(&m, v->b, v->len), 0);
+	CU_ASSERT_EQUAL(m.intent_len, 12);
+	CU_ASSERT_EQUAL(wire_intent_get(&id, &type, m.intent, m.intent_len), 0);
+	CU_ASSERT(is_text(id, "cart-7") && is_text(type, "cart"));
+	key = spl_spot_key("cart-7", 6);
+	CU_ASSERT(spl_key_equal(&m.target, &key));
+	CU_ASSERT(m.meta_len && wire_meta_check(m.meta, m.meta_len) == 0);
+	CU_ASSERT(m.payload_len == 3 && memcmp(m.payload, "add", 3) == 0);
+	wire_msg_put(p, &m);
+	CU_ASSERT_EQUAL(wire_intent_put(p + WIRE_MSG_BYTES, 12, id, type), 12);
+	memcpy(p + WIRE_MSG_BYTES + 12, m.meta, m.meta_len + m.payload_len);
+	check("msg-intent", p, v->len);
+	for (uint32_t len = WIRE_MSG_BYTES; len < WIRE_MSG_BYTES + 12u + m.meta_len; len++)
+		CU_ASSERT_EQUAL(wire_msg_get(&m, p, len), -EBADMSG);
+	p[1] = WIRE_MSG_METADATA; /* a length without its flag, and the flag without a length */
+	CU_ASSERT_EQUAL(wire_msg_get(&m, p, v->len), -EBADMSG);
+	p[1] = WIRE_MSG_METADATA | WIRE_MSG_INTENT;
+	p[13] = 0;
+	CU_ASSERT_EQUAL(wire_msg_get(&m, p, v->len), -EBADMSG);
+	p[13] = 12;
+	p[0] = SPL_MSG_PUBLISH;
+	memset(p + 40, 0, 8);
+	CU_ASSERT_EQUAL(wire_msg_get(&m, p, v->len), -EBADMSG);
+	p[0] = SPL_MSG_SPOT_SEND;
+	CU_ASSERT_EQUAL(wire_msg_get(&m, p, v->len), 0);
+	CU_ASSERT_EQUAL(wire_intent_put(intent, 11, text("cart-7"), text("cart")), -EMSGSIZE);
+	CU_ASSERT_EQUAL(wire_intent_put(intent, 12, text("cart-7"), text("cart")), 12);
+	for (uint32_t len = 0; len < 12; len++)
+		CU_ASSERT_EQUAL(wire_intent_get(&id, &type, intent, len), -EBADMSG);
+	CU_ASSERT_EQUAL(wire_intent_get(&id, &type, intent, 13), -EBADMSG);
+	intent[7] = 0; /* no type */
+	CU_ASSERT_EQUAL(wire_intent_get(&id, &type, intent, 8), -EBADMSG);
+	intent[1] = 0xff;
+	CU_ASSERT_EQUAL(wire_intent_get(&id, &type, intent, 12), -EBADMSG);
+}
+
 static struct wire_ref reference(void)
 {
 	return (struct wire_ref){
@@ -382,6 +427,7 @@ static const struct t_case cases[] = {
 	T(test_wire_flow_encodes),
 	T(test_wire_flow_decodes, "S-WIRE-1"),
 	T(test_wire_messages),
+	T(test_intent, "S-WIRE-1"),
 	T(test_wire_control_bodies),
 	T(test_wire_document_names_vectors),
 };

@@ -3,6 +3,7 @@
 #include "tests/unit/spot/fake.h"
 
 #include "common/ids.h"
+#include "common/wire_msg.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@ struct buffer {
 	struct fake_lane *owner; /* of the payload, when it is a cast's */
 	uint32_t token;
 	uint32_t charge;
+	uint8_t intent[512];
 	char bytes[];
 };
 
@@ -33,6 +35,10 @@ static void note(struct fake_out *to, const struct spot_out *o)
 	};
 	if (o->target)
 		to->key = o->target->key;
+	if (o->target && o->target->instance) {
+		to->id = o->target->id;
+		(void)spl_name_set(&to->type, o->target->instance, strlen(o->target->instance));
+	}
 	if (o->payload_bytes)
 		memcpy(to->payload, o->payload,
 		       o->payload_bytes < sizeof(to->payload) ? o->payload_bytes
@@ -157,6 +163,21 @@ static int host_missing(void *host, const struct spl_key *key, uint8_t origin, u
 	return 0;
 }
 
+static int host_activate(void *host, const struct spl_key *key, const struct spot_intent *intent,
+			 uint64_t serial)
+{
+	struct fake *f = ((struct fake_lane *)host)->f;
+
+	if (f->activate_error)
+		return f->activate_error;
+	f->activates++;
+	f->activate_key = *key;
+	CU_ASSERT_EQUAL(spl_name_set(&f->activate_id, intent->id.p, intent->id.len), 0);
+	CU_ASSERT_EQUAL(spl_name_set(&f->activate_type, intent->type.p, intent->type.len), 0);
+	f->activate_serial = serial;
+	return 0;
+}
+
 static void host_answer(void *host, const struct spot_answer *a)
 {
 	struct fake_lane *fl = host;
@@ -182,13 +203,16 @@ static void host_failed(void *host, const struct spot_failure *x)
 }
 
 static int host_close_wanted(void *host, const struct spl_key *key, const struct spl_name *id,
-			     uint64_t generation)
+			     uint64_t generation, enum spl_closing reason)
 {
 	struct fake *f = ((struct fake_lane *)host)->f;
 
 	if (f->close_error)
 		return f->close_error;
 	f->close_wanted++;
+	f->close_reason = reason;
+	f->close_generation = generation;
+	f->close_id = *id;
 	return 0;
 }
 
@@ -240,6 +264,7 @@ void fake_start(struct fake *f)
 		.ended = host_ended,
 		.release = host_release,
 		.missing = host_missing,
+		.activate = host_activate,
 		.answer = host_answer,
 		.failed = host_failed,
 		.close_wanted = host_close_wanted,
@@ -451,6 +476,27 @@ uint64_t fake_message(struct fake *f, const char *id, bool request, const char *
 	return correlation;
 }
 
+static void set_intent(struct buffer *b, struct spot_rec *r, struct pack_bytes id,
+		       struct pack_bytes type)
+{
+	CU_ASSERT_FATAL(wire_intent_put(b->intent, sizeof(b->intent), id, type) > 0);
+	r->msg.packet = (const char *)b->intent;
+}
+
+uint64_t fake_instance(struct fake *f, const char *id, const char *type, bool request,
+		       const char *packet, const char *payload)
+{
+	struct spot_rec *r =
+		fake_record(f, id, request, packet, payload, (uint32_t)strlen(payload));
+	uint64_t correlation = r->msg.correlation;
+
+	set_intent(r->buf, r, (struct pack_bytes){id, (uint32_t)strlen(id)},
+		   (struct pack_bytes){type, (uint32_t)strlen(type)});
+	r->kind = request ? SPOT_KIND_INSTANCE_REQUEST : SPOT_KIND_INSTANCE_SEND;
+	fake_admit(f, id, r);
+	return correlation;
+}
+
 uint64_t fake_request(struct fake *f, const char *id, const char *packet, const char *payload)
 {
 	return fake_message(f, id, true, packet, payload, (uint32_t)strlen(payload));
@@ -459,22 +505,6 @@ uint64_t fake_request(struct fake *f, const char *id, const char *packet, const 
 void fake_send(struct fake *f, const char *id, const char *packet, const char *payload)
 {
 	fake_message(f, id, false, packet, payload, (uint32_t)strlen(payload));
-}
-
-void fake_missing_says(struct fake *f, uint64_t correlation, uint8_t kind, const char *text)
-{
-	struct spot_reply r = {
-		.correlation = correlation,
-		.payload = text,
-		.payload_bytes = text ? (uint32_t)strlen(text) : 0,
-		.content = SPL_CONTENT_TEXT,
-		.kind = kind,
-		.origin = SPOT_FROM_AGENT,
-	};
-
-	for (unsigned i = 0; i < f->lanes; i++)
-		if (f->lanes == 1 || spot_call_find(f->lane[i].l, correlation))
-			spot_reply_in(f->lane[i].l, &r);
 }
 
 void fake_work_ends(struct fake *f, unsigned i, uint8_t kind, const char *text)
@@ -539,6 +569,9 @@ static bool take_ring(struct fake_lane *fl)
 		r->msg.correlation = m->correlation;
 		r->msg.source = m->source;
 		r->key = &b->target.key;
+		if (m->type.len)
+			set_intent(b, r, (struct pack_bytes){m->id.b, m->id.len},
+				   (struct pack_bytes){m->type.b, m->type.len});
 		if (m->kind == SPOT_KIND_CAST) {
 			b->owner = &f->lane[m->flow];
 			b->token = m->cast.token;

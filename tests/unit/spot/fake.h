@@ -24,6 +24,7 @@ struct fake_out {
 	uint16_t content;
 	uint64_t flow, correlation, deadline, packet, source;
 	struct spl_key key;
+	struct spl_name id, type; /* with Instance intent */
 	uint32_t bytes;
 	char payload[64]; /* the first bytes */
 	void *whole;	  /* for another lane: all of them */
@@ -54,7 +55,14 @@ struct fake {
 	int send_error;	   /* what send() answers, 0 = it sends */
 	int missing_error; /* what missing() answers */
 	int close_error;
-	unsigned missing, close_wanted, casts, failures;
+	enum spl_closing close_reason; /* of the last wish */
+	uint64_t close_generation;
+	struct spl_name close_id;
+	int activate_error;
+	unsigned missing, close_wanted, casts, failures, activates;
+	struct spl_name activate_id, activate_type; /* of the last question */
+	struct spl_key activate_key;
+	uint64_t activate_serial;
 	char failure[96]; /* the last: "timer|packet NAME of SPOT (TYPE): KIND" */
 	_Atomic uint32_t *topic_lanes;
 	struct spot_work work[16]; /* handed over; of `input` the bytes below */
@@ -108,6 +116,13 @@ struct spot_rec *fake_record(struct fake *f, const char *id, bool request, const
 struct spot_rec *fake_record_on(struct fake *f, struct fake_lane *lane, const struct spl_key *key,
 				const char *packet, const void *payload, uint32_t bytes);
 void fake_admit(struct fake *f, const char *id, struct spot_rec *r);
+
+/* The same with Instance intent for `type`. */
+uint64_t fake_instance(struct fake *f, const char *id, const char *type, bool request,
+		       const char *packet, const char *payload);
+
+/* Control's word about the last question for an Instance Spot. */
+void fake_activated(struct fake *f, uint8_t kind);
 
 /* Control's word about a request for a Spot that is not there, on whatever lane it waits. */
 void fake_missing_says(struct fake *f, uint64_t correlation, uint8_t kind, const char *text);

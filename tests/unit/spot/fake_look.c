@@ -85,3 +85,26 @@ const struct spot_stage *fake_stage(const struct spl_stage *desc)
 	CU_ASSERT_EQUAL_FATAL(spot_stage_build(&made[n], desc, slots[n], n, &which), 0);
 	return &made[n++];
 }
+
+void fake_activated(struct fake *f, uint8_t kind)
+{
+	struct fake_lane *fl = &f->lane[spl_key_lane(&f->activate_key, f->lanes)];
+
+	spot_activated(fl->l, &f->activate_key, f->activate_serial, kind, f->now);
+}
+
+void fake_missing_says(struct fake *f, uint64_t correlation, uint8_t kind, const char *text)
+{
+	struct spot_reply r = {
+		.correlation = correlation,
+		.payload = text,
+		.payload_bytes = text ? (uint32_t)strlen(text) : 0,
+		.content = SPL_CONTENT_TEXT,
+		.kind = kind,
+		.origin = SPOT_FROM_AGENT,
+	};
+
+	for (unsigned i = 0; i < f->lanes; i++)
+		if (f->lanes == 1 || spot_call_find(f->lane[i].l, correlation))
+			spot_reply_in(f->lane[i].l, &r);
+}

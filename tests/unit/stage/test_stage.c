@@ -136,7 +136,7 @@ static void test_refused_modules(void)
 	refused("sub/x.so", "", -EINVAL, "neither an absolute path nor a file name");
 	refused("", "", -EINVAL, "neither an absolute path nor a file name");
 	refused(STAGE_TEST_DIR, "", -EINVAL, "not a regular file");
-	refused("otherapi", "", -EPROTO, "built for stage interface 3, this dataplane has 2");
+	refused("otherapi", "", -EPROTO, "built for stage interface 4, this dataplane has 3");
 	refused("empty", "", -ENOEXEC, "exports no 'spl_stage_descriptor'");
 	refused("good", "third_stage", -ENOEXEC, "exports no 'third_stage'");
 	refused("undefined", "", -ENOEXEC, "spl_call_of_another_version");
