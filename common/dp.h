@@ -266,6 +266,7 @@ enum dp_type {
 	F(u64, deadline) \
 	F(text, id) \
 	F(text, packet) \
+	F(text, instance) /* type of the Instance intent; "" = none */ \
 	F(bytes, payload)
 #define DP_SPOT_CALLED_FIELDS(F) \
 	F(u8, kind) \

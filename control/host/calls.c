@@ -56,7 +56,7 @@ out:
 	host_wait_free(w);
 }
 
-/* The Spot is Ready here: calls it. */
+/* The Spot is Ready here, or shall be started here: calls it. */
 static int start_call(struct host_wait *w)
 {
 	struct host *h = w->h;
@@ -72,6 +72,7 @@ static int start_call(struct host_wait *w)
 	m.deadline = w->deadline;
 	m.id = host_pack(host_param_bytes(w->params, "id"));
 	m.packet = host_pack(host_param_bytes(w->params, "packet"));
+	m.instance = host_pack(host_param_bytes(w->params, "instance"));
 	m.payload = (struct pack_bytes){payload, (uint32_t)n};
 	/* The dataplane ends the call at its deadline; this one is for a dataplane that hangs. */
 	want.deadline = m.deadline + CLOCK_NS_PER_S;
@@ -92,9 +93,13 @@ void host_call_resolved(struct host_wait *w, const struct auth_reply *r)
 	bool ours = r->entry.rid.n == h->id.rid.len && h->has_id &&
 		    memcmp(r->entry.rid.p, h->id.rid.b, h->id.rid.len) == 0;
 
-	if (r->route == AUTH_ROUTE_MISSING)
+	bool intends = json_object_get(w->params, "instance") != NULL;
+
+	if (r->route == AUTH_ROUTE_MISSING && intends)
+		ours = h->has_id;
+	if (r->route == AUTH_ROUTE_MISSING && !intends)
 		host_method_fail(w, SPL_E_NOT_FOUND, "no such Spot");
-	else if (r->route != AUTH_ROUTE_READY)
+	else if (r->route != AUTH_ROUTE_READY && r->route != AUTH_ROUTE_MISSING)
 		host_method_fail(w, r->kind != SPL_OK ? r->kind : SPL_E_UNAVAILABLE,
 				 r->text[0] ? r->text : "it is being closed");
 	else if (!ours || start_call(w) < 0)

@@ -260,7 +260,8 @@ void agent_call(struct agent *a, const struct sock_packet *p)
 	if (p->blob.p && m.payload.len == 0)
 		m.payload = p->blob;
 	if (!dp_done(&r) || !spl_name_valid(m.id.p, m.id.len) ||
-	    !spl_name_valid(m.packet.p, m.packet.len)) {
+	    !spl_name_valid(m.packet.p, m.packet.len) ||
+	    (m.instance.len && !spl_name_valid(m.instance.p, m.instance.len))) {
 		reply_called(a, p->h.corr, SPL_E_PROTOCOL_ERROR, 0, nothing);
 		return;
 	}
@@ -284,6 +285,8 @@ void agent_call(struct agent *a, const struct sock_packet *p)
 	cmd->c.lane = (uint16_t)spl_key_lane(&cmd->c.key, a->sh.lanes);
 	cmd->c.id.len = (uint8_t)m.id.len;
 	memcpy(cmd->c.id.b, m.id.p, m.id.len);
+	if (m.instance.len)
+		(void)spl_name_set(&cmd->c.type, m.instance.p, m.instance.len); /* looked at */
 	cmd->c.packet = spl_packet_key(m.packet.p, m.packet.len);
 	cmd->c.is_request = m.is_request;
 	cmd->c.content = m.content;

@@ -3,6 +3,7 @@
 #include "dataplane/lane/lane.h"
 
 #include "common/dp.h"
+#include "common/wire_msg.h"
 
 void lane_command_answer(struct lane *l, struct lane_command *c)
 {
@@ -133,7 +134,8 @@ static void prepare(struct lane *l, struct lane_command *c)
 /* A send or request of control becomes a record; the reply comes back as an event. */
 static void call(struct lane *l, struct lane_command *c)
 {
-	struct lane_message *m = lane_message_new(l, c->bytes);
+	uint32_t intent = c->type.len ? 2u + c->id.len + c->type.len : 0;
+	struct lane_message *m = lane_message_new(l, c->bytes + intent);
 	struct spot_rec *r;
 
 	c->error = SPL_OK;
@@ -158,6 +160,12 @@ static void call(struct lane *l, struct lane_command *c)
 	r->msg.metadata_bytes = 0;
 	r->msg.content = c->content;
 	r->kind = c->is_request ? SPL_MSG_SPOT_REQUEST : SPL_MSG_SPOT_SEND;
+	if (intent) {
+		wire_intent_put(m->data + c->bytes, intent, (struct pack_bytes){c->id.b, c->id.len},
+				(struct pack_bytes){c->type.b, c->type.len});
+		r->kind = c->is_request ? SPOT_KIND_INSTANCE_REQUEST : SPOT_KIND_INSTANCE_SEND;
+		r->msg.packet = (const char *)m->data + c->bytes;
+	}
 	r->origin = SPOT_FROM_AGENT;
 	r->msg.correlation = c->correlation;
 	r->msg.source = 0;

@@ -76,6 +76,7 @@ struct lane_command {
 	const struct spot_stage *stage; /* PREPARE; answer: of the Spot that is gone, or NULL */
 	uint8_t id_len;			/* answer: with it */
 	struct spl_name id;		/* PREPARE, CALL */
+	struct spl_name type;		/* CALL: of its Instance intent; len 0 = none */
 	union {
 		struct lane_peer_up up;
 		uint32_t slot;		/* PEER_DOWN */

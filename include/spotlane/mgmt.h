@@ -96,6 +96,8 @@ enum spl_exit {
 	  "the same as bytes") \
 	X(SPOT_SEND, "timeout_ms", INT, OPTIONAL, 1, SPL_MGMT_TIMEOUT_MAX, NULL, \
 	  "timeouts.send_ms when left out") \
+	X(SPOT_SEND, "instance", TEXT, OPTIONAL, 1, 255, NULL, \
+	  "stable type of the Instance Spot that is started when there is no Spot of that id") \
 	X(SPOT_REQUEST, "id", TEXT, REQUIRED, 1, 255, NULL, "Spot id") \
 	X(SPOT_REQUEST, "packet", TEXT, REQUIRED, 1, 255, NULL, "packet name") \
 	X(SPOT_REQUEST, "payload", TEXT, AT_MOST_ONE, 0, SPL_MGMT_PAYLOAD_MAX, NULL, \
@@ -104,6 +106,8 @@ enum spl_exit {
 	  "the same as bytes") \
 	X(SPOT_REQUEST, "timeout_ms", INT, OPTIONAL, 1, SPL_MGMT_TIMEOUT_MAX, NULL, \
 	  "timeouts.request_ms when left out") \
+	X(SPOT_REQUEST, "instance", TEXT, OPTIONAL, 1, 255, NULL, \
+	  "stable type of the Instance Spot that is started when there is no Spot of that id") \
 	X(SPOT_RECLAIM, "id", TEXT, ONE_OF, 1, 255, NULL, "one Spot id") \
 	X(SPOT_RECLAIM, "node", TEXT, ONE_OF, 1, 255, NULL, "RID of a dead node: all its Spots") \
 	X(STATS_SHOW, "view", CHOICE, OPTIONAL, 0, 0, "drops|lanes|ports|links", \

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # spotctl against live daemons: every command once in text and in JSON, and each exit status.
 # timeout: 60
+# clauses: S-ACT-1 S-ACT-5 A-LOC-30 S-IDLE-3 S-CLOSE-7
 # shellcheck source=tests/smoke/lib.sh
 source "$(dirname "$0")/lib.sh"
 
+stages=(room.so counter.so cart.so)
+extra_config='timeouts: { instance_idle_ms = 400; };'
 smoke_begin
 # status WANT ARGUMENTS...: spotctl ends with WANT; what it printed is in $dir/out.
 status() {
@@ -40,6 +43,30 @@ status 1 -j spot send nobody say --payload x
 status 0 spot send lobby say --payload x # too short: the room fails, and nobody is told but the log
 must_wait_for 'a line about the handler that failed' 10 \
   grep -q 'handler failed type=room spot=lobby packet=say kind=ProtocolError' "$dir/dataplane.log"
+# A cart starts with its first message, whoever asks at once, and goes when nobody uses it.
+status 1 spot request cart-1 list
+grep -q NotFound "$dir/out" || fail 'a message without the type started a cart'
+for i in 1 2 3 4; do
+  ctl spot send cart-1 add --payload tea --instance cart > /dev/null 2> "$dir/send.$i" &
+  senders[i]=$!
+done
+for i in 1 2 3 4; do
+  wait "${senders[i]}" || fail "sender $i: $(cat "$dir/send.$i")"
+done
+status 0 -j spot request cart-1 list --instance cart
+[[ $(jq -r .reply "$dir/out") == '4 tea' ]] || fail "the cart: $(cat "$dir/out")"
+cart=$(generation_of cart-1)
+must_wait_for 'the cart to be evicted' 10 is_missing cart-1
+status 1 spot request cart-1 list
+status 0 -j spot request cart-1 list --instance cart
+[[ -z $(jq -r .reply "$dir/out") ]] || fail 'the cart is not empty'
+[[ $(generation_of cart-1) -gt $cart ]] || fail 'the cart is not a new one'
+status 1 spot request lobby list --instance cart
+grep -q TypeMismatch "$dir/out" || fail "not TypeMismatch: $(cat "$dir/out")"
+status 1 spot request cart-2 list --instance room
+grep -q NotFound "$dir/out" || fail "not NotFound: $(cat "$dir/out")"
+status 1 spot get-or-create cart-2 cart
+grep -q InvalidOperation "$dir/out" || fail "not InvalidOperation: $(cat "$dir/out")"
 for view in drops lanes ports links; do
   status 0 stats show $view
   status 0 -j stats show $view

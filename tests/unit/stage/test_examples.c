@@ -7,7 +7,7 @@
 #define f test_rig
 
 static struct stage_set *set;
-static const struct spot_stage *room, *counter, *zone;
+static const struct spot_stage *room, *counter, *zone, *cart;
 
 static int setup(void)
 {
@@ -18,14 +18,16 @@ static int setup(void)
 	set = stage_set_new();
 	if (!set || stage_set_load(set, "room", "", dirs, 1, &at, why) ||
 	    stage_set_load(set, "counter", "", dirs, 1, &at, why) ||
-	    stage_set_load(set, "zone", "", dirs, 1, &at, why)) {
+	    stage_set_load(set, "zone", "", dirs, 1, &at, why) ||
+	    stage_set_load(set, "cart", "", dirs, 1, &at, why)) {
 		printf("%s\n", why);
 		return -1;
 	}
 	room = stage_set_find(set, SPL_KIND_USER, ROOM_TYPE, strlen(ROOM_TYPE));
 	counter = stage_set_find(set, SPL_KIND_USER, "counter", 7);
 	zone = stage_set_find(set, SPL_KIND_USER, "zone", 4);
-	return room && counter && zone ? 0 : -1;
+	cart = stage_set_find(set, SPL_KIND_INSTANCE, "cart", 4);
+	return room && counter && zone && cart ? 0 : -1;
 }
 
 static int teardown(void)
@@ -78,6 +80,94 @@ static void test_counter(void)
 	test_stop();
 }
 
+static void live(unsigned ms)
+{
+	while (ms-- > 0) {
+		fake_advance(&f, FAKE_MS);
+		fake_run(&f);
+	}
+}
+
+/* What control does when a message asks for an Instance Spot. */
+static uint64_t start_cart(void)
+{
+	char id[64];
+	uint64_t generation;
+
+	snprintf(id, sizeof(id), "%.*s", f.activate_id.len, f.activate_id.b);
+	CU_ASSERT(f.activate_type.len == 4 && memcmp(f.activate_type.b, "cart", 4) == 0);
+	CU_ASSERT(create(id, cart, NULL));
+	generation = f.next_generation;
+	fake_activated(&f, SPL_OK);
+	fake_run(&f);
+	return generation;
+}
+
+static bool says(uint64_t request, uint8_t kind, const char *text)
+{
+	fake_run(&f);
+	return fake_replied(&f, request, kind, text);
+}
+
+/* The first message makes a cart, it counts and lists, and it refuses what is none of its lines. */
+static void test_cart(void)
+{
+	static const char *const bad[] = {"",	       " tea", "0 tea",
+					  "10000 tea", "3",    "3 ",
+					  "3tea",      "a\nb", "1 012345678901234567890123456789x"};
+	uint64_t first;
+	char item[8];
+
+	test_start(1);
+	first = fake_instance(&f, "c", "cart", true, "add", "2 green tea");
+	fake_instance(&f, "c", "cart", false, "add", "cup");
+	start_cart();
+	CU_ASSERT(says(first, SPL_OK, "2"));
+	CU_ASSERT(says(fake_request(&f, "c", "add", "3 green tea"), SPL_OK, "5"));
+	CU_ASSERT(says(fake_request(&f, "c", "drop", "green tea"), SPL_OK, "4"));
+	CU_ASSERT(says(fake_request(&f, "c", "list", ""), SPL_OK, "4 green tea\n1 cup\n"));
+	CU_ASSERT(says(fake_request(&f, "c", "drop", "9 green tea"), SPL_OK, "0"));
+	CU_ASSERT(says(fake_request(&f, "c", "list", ""), SPL_OK, "1 cup\n"));
+	CU_ASSERT(says(fake_request(&f, "c", "drop", "green tea"), SPL_E_NOT_FOUND, NULL));
+	for (size_t i = 0; i < T_COUNT(bad); i++)
+		CU_ASSERT(says(fake_request(&f, "c", "add", bad[i]), SPL_E_PROTOCOL_ERROR, NULL));
+	CU_ASSERT(says(fake_request(&f, "c", "add", "9999 cup"), SPL_E_CAPACITY_EXCEEDED, NULL));
+	for (int i = 1; i < 16; i++) {
+		snprintf(item, sizeof(item), "x%d", i);
+		CU_ASSERT(says(fake_request(&f, "c", "add", item), SPL_OK, "1"));
+	}
+	CU_ASSERT(says(fake_request(&f, "c", "add", "one more"), SPL_E_CAPACITY_EXCEEDED, NULL));
+	test_stop();
+}
+
+/* A checkout ends the cart and idleness does; what comes then starts an empty one. */
+static void test_cart_ends(void)
+{
+	uint64_t r, generation;
+
+	test_begin(1);
+	f.conf.idle_ms = 1000;
+	fake_start(&f);
+	fake_instance(&f, "c", "cart", false, "add", "tea");
+	generation = start_cart();
+	r = fake_request(&f, "c", "checkout", "");
+	CU_ASSERT(says(r, SPL_OK, "1 tea\n"));
+	CU_ASSERT_EQUAL(f.close_wanted, 1);
+	CU_ASSERT(says(fake_request(&f, "c", "checkout", ""), SPL_E_INVALID_OPERATION, NULL));
+	fake_close(&f, "c", generation, f.close_reason, 0);
+	fake_run(&f);
+	r = fake_instance(&f, "c", "cart", true, "list", "");
+	generation = start_cart();
+	CU_ASSERT(says(r, SPL_OK, ""));
+	live(1500);
+	CU_ASSERT_EQUAL(f.close_wanted, 2);
+	CU_ASSERT_EQUAL(f.close_reason, SPL_CLOSING_IDLE_EVICTED);
+	fake_close(&f, "c", generation, f.close_reason, 0);
+	fake_run(&f);
+	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_SPOTS), 0);
+	test_stop();
+}
+
 struct look {
 	unsigned ticks, walkers, side[4]; /* east, west, north, south */
 };
@@ -101,14 +191,6 @@ static struct look look(const char *id)
 			6);
 	f.outs = 0;
 	return l;
-}
-
-static void live(unsigned ms)
-{
-	while (ms-- > 0) {
-		fake_advance(&f, FAKE_MS);
-		fake_run(&f);
-	}
 }
 
 /* A zone beats 30 times a second, walkers cross its border, and its neighbours know how crowded it
@@ -347,6 +429,8 @@ static const struct t_case cases[] = {
 	T(test_zone, "S-STAGE-3", "S-STAGE-7", "S-TIMER-10", "S-MCAST-13"),
 	T(test_zone_refuses),
 	T(test_public_headers_alone, "S-STAGE-1"),
+	T(test_cart, "S-ACT-1"),
+	T(test_cart_ends, "S-IDLE-3", "S-CLOSE-6", "S-CLOSE-7"),
 	T(test_counter),
 	T(test_roll),
 	T(test_plants),
