@@ -15,7 +15,7 @@
 #define SPL_CONTROL_CONFIG_OPTS_H
 
 #define CONF_MS_MAX	 2147483647
-#define CONF_IDLE_MS_MAX 1000000000
+#define CONF_IDLE_MS_MAX 604800000
 
 /* X(name, "help"): the sections of the file, in its order. */
 #define CONF_SECTIONS(X) \

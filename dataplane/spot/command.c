@@ -473,7 +473,8 @@ void spot_close(struct spot_lane *l, const struct spl_key *key, uint64_t generat
 		answer(l, key, generation, op, SPOT_CLOSE, SPOT_GONE, SPL_OK);
 		return;
 	}
-	if (reason == SPL_CLOSING_IDLE_EVICTED && state == SPOT_S_READY && !spot_is_idle(l, s)) {
+	if (reason == SPL_CLOSING_IDLE_EVICTED && state == SPOT_S_READY &&
+	    !spot_is_idle_since(l, s)) {
 		answer(l, key, generation, op, SPOT_CLOSE, SPOT_BUSY, SPL_OK);
 		return;
 	}

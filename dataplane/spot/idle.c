@@ -2,8 +2,11 @@
 /* lane file: see idle.h. */
 #include "dataplane/spot/idle.h"
 
-#define IDLE_LOOK 64u	      /* Spots of one look (S-IDLE-4) */
-#define IDLE_MARK 0x80000000u /* in a queue's tail, where no record has such a number */
+#define IDLE_LOOK  64u	       /* Spots of one look (S-IDLE-4) */
+#define IDLE_MARK  0x80000000u /* in a queue's tail, where no record has such a number */
+
+#define IDLE_ASKED 0x40000000u /* beside it: a close was asked for then */
+#define IDLE_MS	   0x3fffffffu
 
 bool spot_is_idle(const struct spot_lane *l, struct spot *s)
 {
@@ -13,6 +16,11 @@ bool spot_is_idle(const struct spot_lane *l, struct spot *s)
 
 	return s->gate.state == SPOT_S_READY && !(s->gate.flags & busy) && s->app.count == 0 &&
 	       s->app.head == 0 && cold->yielded == 0 && cold->timers == 0;
+}
+
+bool spot_is_idle_since(const struct spot_lane *l, struct spot *s)
+{
+	return spot_is_idle(l, s) && s->app.tail & IDLE_MARK && s->app.tail & IDLE_ASKED;
 }
 
 static bool is_watched(const struct spot_lane *l, const struct spot *s)
@@ -72,7 +80,7 @@ void spot_idle_del(struct spot_lane *l, struct spot *s)
 static void look_at(struct spot_lane *l, struct spot *s, uint32_t ms)
 {
 	const struct spot_cold *cold = spot_cold_of(s);
-	uint32_t idle = (ms - s->app.tail) & ~IDLE_MARK;
+	uint32_t idle = (ms - s->app.tail) & IDLE_MS;
 
 	if (!spot_is_idle(l, s))
 		return;
@@ -81,12 +89,12 @@ static void look_at(struct spot_lane *l, struct spot *s, uint32_t ms)
 	else if (idle >= l->conf.idle_ms &&
 		 l->env.close_wanted(l->env.host, &s->key, spot_name_of(cold),
 				     cold->object_generation, SPL_CLOSING_IDLE_EVICTED) == 0)
-		s->app.tail = IDLE_MARK | ms;
+		s->app.tail = IDLE_MARK | IDLE_ASKED | ms;
 }
 
 void spot_idle_look(struct spot_lane *l, uint64_t now)
 {
-	uint32_t ms = (uint32_t)(spot_to_ns(&l->clock, now) / 1000000u) & ~IDLE_MARK;
+	uint32_t ms = (uint32_t)(spot_to_ns(&l->clock, now) / 1000000u) & IDLE_MS;
 	uint32_t n = l->instances < IDLE_LOOK ? l->instances : IDLE_LOOK;
 
 	l->idle_due = now + gap(l);

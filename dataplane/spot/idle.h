@@ -12,10 +12,13 @@
 
 #include "dataplane/spot/lane.h"
 
-#define SPOT_IDLE_MS_MAX 1000000000u
+#define SPOT_IDLE_MS_MAX 604800000u /* a week; its stamps go round in twelve days */
 
 /* Nothing of it is queued, runs, waits, or will come from a timer (S-IDLE-2). */
 bool spot_is_idle(const struct spot_lane *l, struct spot *s);
+
+/* It has been all the time since its close was asked for. */
+bool spot_is_idle_since(const struct spot_lane *l, struct spot *s);
 
 /* A Spot was made, or goes: for Instance Spots. */
 void spot_idle_add(struct spot_lane *l, struct spot *s);

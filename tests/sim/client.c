@@ -44,6 +44,8 @@ static void ended(struct spl_client *cl, uint64_t handle, const struct spl_clien
 		    p.spot != k->spot)
 			sim_problem(sim, "a reply belongs to another request");
 	}
+	if (k->what == CREATE && r->kind == SPL_OK && sim->spot[k->spot].target.instance)
+		sim_problem(sim, "an Instance Spot was created");
 	if (r->kind == SPL_OK && k->what == CREATE && r->ref) {
 		c->ref[k->spot] = *r->ref;
 		c->has_ref[k->spot] = true;
@@ -126,6 +128,8 @@ static void create(struct world *w, struct sim_client *c, unsigned spot)
 
 	if (w->is_ending)
 		m.request_bytes = 0;
+	if (w->spot[spot].target.instance)
+		m.type = SIM_TWIN; /* which must not work */
 	w->counts.creates++;
 	started(c, k, spl_client_create(c->c, &m, ended, k, NULL));
 }
@@ -183,6 +187,8 @@ void sim_clients_open(struct world *w)
 	for (unsigned i = 0; i < w->plan.spots; i++) {
 		snprintf(w->spot[i].id, sizeof(w->spot[i].id), "spot-%u", i);
 		spl_client_target_set(&w->spot[i].target, w->spot[i].id, strlen(w->spot[i].id));
+		if (i % 3 == 1)
+			spl_client_target_set_instance(&w->spot[i].target, SIM_TWIN);
 	}
 	for (unsigned i = 0; i < w->plan.clients; i++) {
 		char name[16];

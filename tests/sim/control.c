@@ -140,7 +140,12 @@ static void command(struct world *w, enum auth_fx_kind kind, const struct auth_c
 
 		p = begin(w, DP_OBJ_CLOSE, DP_F_REQ, expect(w, DP_CLOSED, c->cmd));
 		dp_put_obj_close(&p, &m);
-		w->may_lose = true;
+		/* A message with intent is handled before, or starts the next one (S-CLOSE-4). */
+		if (c->kind != SPL_KIND_INSTANCE || c->reason == AUTH_FENCED)
+			w->may_lose = true;
+		else
+			sim_note(w, "Instance Spot %.*s is closed: %d", (int)c->id.n,
+				 (const char *)c->id.p, c->reason);
 	}
 	put(w, &p);
 }
@@ -286,10 +291,17 @@ static int read_body(uint8_t op, struct pack_bytes b, struct auth_request *r)
 {
 	struct wire_create c;
 	struct wire_ref ref;
-	struct pack_bytes id;
+	struct pack_bytes id, type;
 	int rc;
 
 	switch (op) {
+	case DP_OP_ACTIVATE:
+		rc = wire_intent_get(&id, &type, b.p, b.len);
+		r->verb = AUTH_ACTIVATE;
+		r->op.hi = 1;
+		r->id = (struct auth_bytes){id.p, id.len};
+		r->type = (struct auth_bytes){type.p, type.len};
+		return rc;
 	case SPL_MSG_CREATE:
 		rc = wire_create_get(&c, b.p, b.len);
 		if (rc)
@@ -330,6 +342,8 @@ static void mesh_op(struct world *w, uint64_t corr, const struct dp_mesh_op *m)
 		return;
 	}
 	r.tag = i;
+	if (m->op == DP_OP_ACTIVATE)
+		r.op.lo = corr;
 	r.op.lifecycle = m->source;
 	r.deadline = (int64_t)(m->deadline ? m->deadline : w->now + 10 * SIM_S);
 	c->asked[i] = (struct asked){true, m->op, corr, c->connection};
@@ -337,6 +351,26 @@ static void mesh_op(struct world *w, uint64_t corr, const struct dp_mesh_op *m)
 		c->asked[i].is_used = false;
 		mesh_done(w, corr, SPL_E_CAPACITY_EXCEEDED, NULL, 0);
 	}
+}
+
+/* A Spot closes itself, or has been idle. */
+static void self_close(struct world *w, struct pack_reader *body)
+{
+	struct sim_control *c = w->control;
+	struct auth_request r = {.verb = AUTH_CLOSE, .own = true};
+	struct dp_self_close m;
+
+	dp_get_self_close(body, &m);
+	if (!dp_done(body))
+		sim_problem(w, "SELF_CLOSE does not decode");
+	spl_name_set(&r.op.rid, "control", 7);
+	r.op.lifecycle = 1;
+	r.op.lo = ++c->serial;
+	r.id = (struct auth_bytes){m.id.p, m.id.len};
+	r.obj_gen = m.obj_gen;
+	r.reason = (enum auth_close_reason)m.reason;
+	r.deadline = (int64_t)(w->now + 10 * SIM_S);
+	(void)auth_submit(c->auth, &r, (int64_t)w->now); /* refused: it asks again */
 }
 
 static struct wire_ref ref_of(const struct auth_entry *e)
@@ -352,6 +386,8 @@ static int write_body(struct world *w, const struct asked *q, const struct auth_
 	struct wire_ref ref;
 
 	switch (q->op) {
+	case DP_OP_ACTIVATE:
+		return 0;
 	case SPL_MSG_CREATE:
 		created = (struct wire_create_reply){(uint8_t)r->created, ref_of(&r->entry),
 						     bytes(r->reply)};
@@ -386,6 +422,8 @@ static void mesh_reply(struct world *w, const struct auth_reply *r)
 			 spl_error_name(r->kind));
 		return;
 	}
+	if (r->tag == 0)
+		return; /* a Spot's own close */
 	w->control->asked[r->tag % ASKS_MAX].is_used = false;
 	if (q.connection != w->control->connection)
 		return;
@@ -400,15 +438,17 @@ static void mesh_reply(struct world *w, const struct auth_reply *r)
 
 static void start_lifecycle(struct world *w, const struct dp_hello *m)
 {
-	static struct auth_type types[1];
+	static struct auth_type types[2];
 	struct sim_control *c = w->control;
 	struct auth_event e = {.kind = AUTH_EV_HOST_START};
 
 	spl_name_set(&types[0].name, "sim", 3);
 	types[0].kind = SPL_KIND_USER;
+	spl_name_set(&types[1].name, SIM_TWIN, strlen(SIM_TWIN));
+	types[1].kind = SPL_KIND_INSTANCE;
 	c->lanes = w->plan.lanes;
 	e.u.host.types = types;
-	e.u.host.n_types = 1;
+	e.u.host.n_types = 2;
 	e.u.host.endpoint = (struct auth_bytes){"x", 1};
 	e.u.host.lanes = c->lanes;
 	if (m->state == DP_STATE_IDENTIFIED) {
@@ -468,6 +508,8 @@ static void on_answer(struct world *w, uint16_t type, const struct waiting *q,
 			e.u.answer.kind = closed.kind;
 		if (closed.result == DP_CLOSED_LATE)
 			e.u.answer.kind = SPL_E_DEADLINE_EXCEEDED;
+		if (closed.result == DP_CLOSED_BUSY)
+			e.u.answer.verdict = AUTH_DECLINED;
 	} else {
 		dp_get_ok(r, &ok);
 		e.u.answer.kind = ok.kind;
@@ -522,6 +564,9 @@ static void packet(struct world *w, const struct dp_header *h, struct pack_reade
 	case DP_MESH_OP:
 		dp_get_mesh_op(r, &m);
 		mesh_op(w, h->corr, &m);
+		return;
+	case DP_SELF_CLOSE:
+		self_close(w, r);
 		return;
 	case DP_INVENTORY:
 		if (answered(w, h->corr, &q))

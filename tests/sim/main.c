@@ -222,6 +222,8 @@ static const struct {
 	COUNT("publishes", publishes),
 	COUNT("publishes heard", heard),
 	COUNT("ticks", ticks),
+	COUNT("Instance Spots started", started),
+	COUNT("evictions", evicted),
 	COUNT("packets lost", lost),
 	COUNT("packets doubled", doubled),
 	COUNT("packets late", late),

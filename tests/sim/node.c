@@ -60,6 +60,7 @@ static void numbers(struct world *w, struct dp_config *c)
 		.cpu_queue = 16,
 		.io_operations = 16,
 		.work_result_bytes = 1 << 20,
+		.instance_idle_ms = SIM_IDLE_MS,
 	};
 }
 
@@ -69,7 +70,8 @@ static void add_stage(struct agent *a)
 	uint16_t index;
 
 	a->stages = stage_set_new();
-	if (!a->stages || stage_set_add(a->stages, &sim_stage, "sim", &index, why)) {
+	if (!a->stages || stage_set_add(a->stages, &sim_stage, "sim", &index, why) ||
+	    stage_set_add(a->stages, &sim_twin, "twin", &index, why)) {
 		fprintf(stderr, "sim: %s\n", why);
 		abort();
 	}
@@ -230,8 +232,11 @@ uint64_t sim_node_refused(const struct world *w)
 {
 	uint64_t n = 0;
 
-	for (unsigned i = 0; w->agent && i < w->agent->sh.lanes; i++)
-		n += w->agent->sh.stats->lane[i].fail[SPL_FAIL_QUEUE_FULL];
+	for (unsigned i = 0; w->agent && i < w->agent->sh.lanes; i++) {
+		const uint64_t *fail = w->agent->sh.stats->lane[i].fail;
+
+		n += fail[SPL_FAIL_QUEUE_FULL] + fail[SPL_FAIL_INSTANCE_SPOT];
+	}
 	return n;
 }
 

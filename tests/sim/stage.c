@@ -10,6 +10,7 @@ struct state {
 	uint32_t yielded; /* handlers that gave the gate back */
 	uint32_t asks;
 	uint64_t number; /* among the incarnations of its id */
+	uint64_t used;	 /* when its last work ended */
 	struct spl_target other;
 
 	uint64_t ticks, index, published;
@@ -47,6 +48,21 @@ static void check_lease(const struct sim_spot *spot)
 		sim_problem(sim, "%s starts a turn after the lease", spot->id);
 }
 
+static void born(struct state *s, unsigned n)
+{
+	struct sim_spot *spot = &sim->spot[n];
+
+	if (spot->live)
+		sim_problem(sim, "%s is made while another incarnation lives", spot->id);
+	s->spot = n + 1;
+	s->number = ++spot->newest;
+}
+
+static bool is_twin(unsigned spot)
+{
+	return sim->spot[spot].target.instance != NULL;
+}
+
 static int on_create(struct spl_turn *t, void *state, const struct spl_message *request)
 {
 	struct state *s = state;
@@ -54,14 +70,13 @@ static int on_create(struct spl_turn *t, void *state, const struct spl_message *
 	struct sim_spot *spot = spot_of(t, &n);
 
 	check_lease(spot);
+	if (is_twin(n))
+		sim_problem(sim, "%s was created, and is of messages to start", spot->id);
 	if (request->payload_bytes == 6 && memcmp(request->payload, "refuse", 6) == 0)
 		return SPL_REJECTED;
 	if (request->payload_bytes == 4 && memcmp(request->payload, "fail", 4) == 0)
 		return SPL_FAIL(SPL_E_INTERNAL_FAILURE);
-	if (spot->live)
-		sim_problem(sim, "%s is made while another incarnation lives", spot->id);
-	s->spot = n + 1;
-	s->number = ++spot->newest;
+	born(s, n);
 	return SPL_DONE;
 }
 
@@ -175,6 +190,24 @@ static int on_initialize(struct spl_turn *t, void *state)
 	return SPL_DONE;
 }
 
+/* An Instance Spot; some cannot be started, and what waits for them is dropped by name. */
+static int twin_initialize(struct spl_turn *t, void *state)
+{
+	struct sim_spot *spot;
+	unsigned n;
+
+	spot = spot_of(t, &n);
+	check_lease(spot);
+	if (!is_twin(n))
+		sim_problem(sim, "%s was started by a message, and is to be created", spot->id);
+	if (sim_chance(sim, 1000) && !sim->is_ending)
+		return SPL_FAIL(SPL_E_INTERNAL_FAILURE);
+	born(state, n);
+	spot->live = 1;
+	sim->counts.started++;
+	return SPL_DONE;
+}
+
 void sim_ended_quietly(struct world *w, const void *id, size_t bytes)
 {
 	for (unsigned i = 0; i < w->plan.spots; i++)
@@ -190,6 +223,11 @@ static int on_closing(struct spl_turn *t, void *state, enum spl_closing reason, 
 	if (s->inside || s->yielded)
 		sim_problem(sim, "on_closing runs beside or before the end of another callback");
 	sim->spot[s->spot - 1].live = 0;
+	if (reason == SPL_CLOSING_IDLE_EVICTED) {
+		if (!is_twin(s->spot - 1) || sim->now < s->used + SIM_IDLE_MS * SIM_MS)
+			sim_problem(sim, "%s is evicted, and not idle", sim->spot[s->spot - 1].id);
+		sim->counts.evicted++;
+	}
 	return SPL_DONE;
 }
 
@@ -213,6 +251,7 @@ static void note(struct state *s, const struct spl_message *m)
 	spot->last[p.client] = p.seq;
 	spot->handled[p.client]++;
 	sim->counts.handled++;
+	s->used = sim->now;
 }
 
 static int on_put(struct spl_turn *t, void *state, const struct spl_message *m)
@@ -225,6 +264,8 @@ static int on_put(struct spl_turn *t, void *state, const struct spl_message *m)
 	note(s, m);
 	if (m->is_request)
 		spl_reply(t, SPL_CONTENT_RAW, m->payload, m->payload_bytes);
+	if (is_twin(s->spot - 1) && sim_chance(sim, 100))
+		spl_close_self(t); /* -EALREADY when it has before */
 	s->inside--;
 	return SPL_DONE;
 }
@@ -243,9 +284,10 @@ static int on_peeked(struct spl_turn *t, void *state, const struct spl_result *r
 	}
 	if (r->kind != SPL_OK && r->kind != SPL_E_UNAVAILABLE && r->kind != SPL_E_NOT_FOUND &&
 	    r->kind != SPL_E_DEADLINE_EXCEEDED && r->kind != SPL_E_CAPACITY_EXCEEDED &&
-	    r->kind != SPL_E_SHUTTING_DOWN)
+	    r->kind != SPL_E_SHUTTING_DOWN && r->kind != SPL_E_INTERNAL_FAILURE)
 		sim_problem(sim, "a call between Spots ended with %s", spl_error_name(r->kind));
 	spl_reply(t, SPL_CONTENT_RAW, &r->kind, sizeof(r->kind));
+	s->used = sim->now;
 	return SPL_DONE;
 }
 
@@ -263,6 +305,7 @@ static int on_ask(struct spl_turn *t, void *state, const struct spl_message *m)
 	note(s, m);
 	if (other + 1 == s->spot ||
 	    spl_target_set(&s->other, sim->spot[other].id, strlen(sim->spot[other].id)) ||
+	    spl_target_set_instance(&s->other, sim->spot[other].target.instance) ||
 	    spl_request(t, &s->other, spl_packet_key("peek", 4), SPL_CONTENT_RAW, NULL, 0, 200,
 			yields ? SPL_WAIT_YIELD : SPL_WAIT_HOLD, &call)) {
 		s->inside--;
@@ -285,6 +328,7 @@ static int on_peek(struct spl_turn *t, void *state, const struct spl_message *m)
 	if (s->inside)
 		sim_problem(sim, "two callbacks of one Spot at once");
 	spl_reply(t, SPL_CONTENT_RAW, &s->spot, sizeof(s->spot));
+	s->used = sim->now;
 	return SPL_DONE;
 }
 
@@ -306,5 +350,18 @@ const struct spl_stage sim_stage = {
 	.on_configure = on_configure,
 	.on_create = on_create,
 	.on_initialize = on_initialize,
+	.on_closing = on_closing,
+};
+
+const struct spl_stage sim_twin = {
+	.api = SPL_STAGE_API,
+	.size = sizeof(struct spl_stage),
+	.type = SIM_TWIN,
+	.kind = SPL_KIND_INSTANCE,
+	.relocation = SPL_RELOCATION_DISABLED,
+	.state_bytes = sizeof(struct state),
+	.handlers = handlers,
+	.handler_count = T_COUNT(handlers),
+	.on_initialize = twin_initialize,
 	.on_closing = on_closing,
 };

@@ -25,7 +25,9 @@
 
 #define SIM_CLIENTS  4
 #define SIM_SPOTS    12
-#define SIM_CHANNEL  "sim" /* its topics are the ids of Spots */
+#define SIM_CHANNEL  "sim"  /* its topics are the ids of Spots */
+#define SIM_TWIN     "twin" /* the Instance type; a third of the ids are of it */
+#define SIM_IDLE_MS  20
 #define SIM_LANES    3
 #define SIM_INFLIGHT 8192  /* packets in the network */
 #define SIM_INBOX    16384 /* more than can be in the network */
@@ -69,6 +71,7 @@ struct sim_counts {
 	uint64_t dp_deaths, ctl_deaths, pauses, lost, doubled, late;
 	uint64_t handled, fenced; /* messages; steps of a node after its lease */
 	uint64_t publishes, heard, ticks;
+	uint64_t started, evicted; /* Instance Spots */
 };
 
 /* One client and what it is owed. */
@@ -167,7 +170,8 @@ void sim_node_start(struct world *w);
 void sim_node_step(struct world *w);
 void sim_node_kill(struct world *w);
 void sim_node_check(struct world *w, bool at_rest);
-/* Messages that found a full queue: a send among them is lost by the contract (S-LIM-5). */
+/* Messages that found a full queue, or an Instance Spot that could not be started: a send among
+ * them is lost by the contract (S-LIM-5, S-ACT-5). */
 uint64_t sim_node_refused(const struct world *w);
 
 /* control.c */
@@ -185,7 +189,7 @@ bool sim_clients_idle(const struct world *w);
 void sim_clients_close(struct world *w);
 
 /* stage.c */
-extern const struct spl_stage sim_stage;
+extern const struct spl_stage sim_stage, sim_twin;
 /* What lives of an id (of every id: NULL) is discarded or fenced, and so has no on_closing. Nothing
  * of it may run once the next one is made. */
 void sim_ended_quietly(struct world *w, const void *id, size_t bytes);

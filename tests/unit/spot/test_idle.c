@@ -155,10 +155,17 @@ static void test_used_before_the_seal(void)
 	fake_run(&f);
 	CU_ASSERT(fake_replied(&f, r, SPL_OK, "just in time"));
 	CU_ASSERT_EQUAL(cart_closings, 0);
+	/* It is idle again at once, but has not been for its time. */
+	fake_close(&f, "c1", generation, SPL_CLOSING_IDLE_EVICTED, 0);
+	CU_ASSERT_EQUAL(fake_answer(&f, SPOT_CLOSE)->verdict, SPOT_BUSY);
 	pass(IDLE - 20);
+	fake_close(&f, "c1", generation, SPL_CLOSING_IDLE_EVICTED, 0);
+	CU_ASSERT_EQUAL(fake_answer(&f, SPOT_CLOSE)->verdict, SPOT_BUSY);
 	CU_ASSERT_EQUAL(f.close_wanted, 1);
 	pass(IDLE / 2);
 	CU_ASSERT_EQUAL(f.close_wanted, 2);
+	cart_close("c1", generation, SPL_CLOSING_IDLE_EVICTED);
+	CU_ASSERT_EQUAL(cart_closings, 1);
 	test_stop();
 }
 
