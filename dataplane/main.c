@@ -118,6 +118,7 @@ int main(int argc, char **argv)
 	a->dir = dir;
 	TAILQ_INIT(&a->staged);
 	TAILQ_INIT(&a->commands);
+	TAILQ_INIT(&a->held_closes);
 	ops.ctx = a;
 	a->sock = sock_open(dir, &ops, err, sizeof(err));
 	if (!a->sock) {

@@ -195,7 +195,10 @@ void auth_close_answer(struct auth *a, struct auth_work *w, const struct auth_ev
 		return;
 	}
 	if (e->u.answer.kind != SPL_OK) {
-		a->host.teardown_failed = true;
+		if (w->reason == AUTH_HOST_SHUTDOWN) { /* S-CLOSING-3 */
+			a->host.late |= e->u.answer.kind == SPL_E_DEADLINE_EXCEEDED;
+			a->host.teardown_failed |= e->u.answer.kind != SPL_E_DEADLINE_EXCEEDED;
+		}
 		auth_log(a, AUTH_LOG_WARN, "closing %.*s: %s: %s", (int)w->id.len, w->id.b,
 			 spl_error_name(e->u.answer.kind),
 			 e->u.answer.text ? e->u.answer.text : "on_closing failed");

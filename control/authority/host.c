@@ -124,7 +124,7 @@ static int begin(struct auth *a, const struct auth_type *types, size_t n,
 	if (endpoint.n)
 		memcpy(h->endpoint, endpoint.p, endpoint.n);
 	h->lanes = lanes;
-	h->dead = h->announced = h->adopts = h->lost_in_stop = h->teardown_failed = false;
+	h->dead = h->announced = h->adopts = h->lost_in_stop = h->teardown_failed = h->late = false;
 	h->held = h->scanning = h->draining = h->drained = h->failed = false;
 	h->rows = false;
 	h->lease = 0;

@@ -63,7 +63,8 @@ struct auth_host {
 	bool failed;	/* the start was refused */
 	bool scanning;	/* the sweep of SCAN or RESUME was begun */
 	/* planned stop */
-	bool stop, draining, drained, forced, lost_in_stop, teardown_failed;
+	bool stop, draining, drained, forced, lost_in_stop;
+	bool late, teardown_failed; /* what makes its outcome ForceStopped */
 	int64_t stop_at;
 	struct auth_timer stop_timer;
 	char text[AUTH_TEXT]; /* of HOST_STOPPED */

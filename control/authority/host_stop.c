@@ -7,12 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#define STOP_FORCE (1000 * AUTH_MS) /* after the deadline: the dataplane ends what is left itself \
+				     */
 #define STOP_GRACE (5000 * AUTH_MS) /* after a forced stop: for releasing what is left */
 
 static void fill_stopped(struct auth *a, struct auth_fx *fx, struct auth_effect *out)
 {
 	out->u.stop.text = a->host.text;
 	out->u.stop.forced = a->host.forced;
+	out->u.stop.reason = a->host.late	       ? AUTH_STOP_DEADLINE
+			     : a->host.teardown_failed ? AUTH_STOP_TEARDOWN
+						       : AUTH_STOP_NONE;
+	out->u.stop.outcome =
+		out->u.stop.reason == AUTH_STOP_NONE ? AUTH_STOPPED : AUTH_FORCE_STOPPED;
 }
 
 static void say_stopped(struct auth *a, bool forced, const char *text)
@@ -84,6 +91,7 @@ static void on_stop(struct auth *a, struct auth_timer *t)
 
 	if (h->phase == AUTH_H_NONE)
 		return;
+	h->late = true;
 	if (!h->dead) {
 		auth_log(a, AUTH_LOG_WARN,
 			 "stop: deadline passed: the dataplane is ended by force");
@@ -94,6 +102,19 @@ static void on_stop(struct auth *a, struct auth_timer *t)
 	}
 	h->lost_in_stop = true; /* the store does not let go of them: they are reclaimed later */
 	auth_host_gone(a);
+}
+
+/* An attempt under way has until the deadline, as everything has (S-DRAIN-5). */
+static void cap(struct auth *a, struct auth_work *w)
+{
+	struct auth_op *op;
+
+	if (!auth_work_creating(w))
+		return;
+	if (w->op)
+		auth_op_cap(a, w->op, a->host.stop_at);
+	TAILQ_FOREACH (op, &w->waiters, link)
+		auth_op_cap(a, op, a->host.stop_at);
 }
 
 int auth_host_shutdown(struct auth *a, const struct auth_event *e)
@@ -110,7 +131,8 @@ int auth_host_shutdown(struct auth *a, const struct auth_event *e)
 		say_stopped(a, false, "stopped");
 		return 0;
 	}
-	auth_timer_arm(a, &h->stop_timer, h->stop_at);
+	auth_timer_arm(a, &h->stop_timer, h->stop_at + STOP_FORCE);
+	auth_work_each(a, cap);
 	auth_host_say(a, AUTH_HOST_DRAINING);
 	auth_op_refuse_held(a);
 	return 0;
@@ -134,6 +156,7 @@ void auth_host_died(struct auth *a)
 	auth_resume_free(a);
 	auth_work_host_gone(a);
 	if (h->stop) {
+		h->teardown_failed = h->teardown_failed || !h->late;
 		h->drained = h->draining = false;
 		auth_timer_arm(a, &h->stop_timer,
 			       (a->now > h->stop_at ? a->now : h->stop_at) + STOP_GRACE);

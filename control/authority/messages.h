@@ -194,6 +194,12 @@ enum auth_host_state { /* A-DRAIN-1, and NONE without a dataplane */
 		       AUTH_HOST_NONE = 0xff,
 };
 
+/* S-DRAIN-1. */
+static inline bool auth_host_is_ready(enum auth_host_state s)
+{
+	return s == AUTH_HOST_SERVING;
+}
+
 enum auth_fx_kind {
 	AUTH_FX_STORE,	 /* run the batch, then auth_store_done(); one at a time */
 	AUTH_FX_REPLY,	 /* terminal of a request */
@@ -218,6 +224,10 @@ enum auth_fx_kind {
 				  * then HOST_DEAD: what it held is released after that */
 	AUTH_FX_LOG,
 };
+
+/* How a planned stop ended (A-DRAIN-3). */
+enum auth_outcome { AUTH_STOPPED = 0, AUTH_FORCE_STOPPED = 1 };
+enum auth_stop_reason { AUTH_STOP_NONE = 0, AUTH_STOP_DEADLINE = 1, AUTH_STOP_TEARDOWN = 2 };
 
 struct auth_fence {
 	uint64_t obj_gen, own_gen, ver;
@@ -255,6 +265,8 @@ struct auth_effect {
 		struct { /* LEASE_LOST, HOST_STOPPED */
 			const char *text;
 			bool forced;
+			enum auth_outcome outcome; /* unless forced: then it follows */
+			enum auth_stop_reason reason;
 		} stop;
 		struct { /* LIFECYCLE_CHECK, LIFECYCLE_GONE: rid */
 			struct spl_name rid;

@@ -273,6 +273,20 @@ void auth_op_look_later(struct auth *a, struct auth_op *op)
 	auth_timer_arm(a, &op->timer, at);
 }
 
+void auth_op_cap(struct auth *a, struct auth_op *op, int64_t at)
+{
+	struct auth_op *twin;
+
+	TAILQ_FOREACH (twin, &op->twins, link)
+		auth_op_cap(a, twin, at);
+	if (op->deadline <= at)
+		return;
+	op->deadline = at;
+	op->capped = true;
+	if (!op->looking)
+		auth_timer_arm(a, &op->timer, at);
+}
+
 /* Another repeat takes the place of the first, whose time is over before that of the repeat. */
 static void hand_over(struct auth *a, struct auth_op *op, struct auth_op *heir)
 {
@@ -314,8 +328,8 @@ static void on_timer(struct auth *a, struct auth_timer *t)
 		hand_over(a, op, heir);
 	else if (op->state == AUTH_OP_OWNER)
 		owned = op->work;
-	auth_op_finish(a, op, SPL_E_DEADLINE_EXCEEDED, "%s: not finished in time",
-		       auth_verb_name(op->verb));
+	auth_op_finish(a, op, op->capped ? SPL_E_SHUTTING_DOWN : SPL_E_DEADLINE_EXCEEDED,
+		       "%s: not finished in time", auth_verb_name(op->verb));
 	if (owned)
 		auth_work_owner_gone(a, owned);
 }

@@ -44,6 +44,7 @@ struct auth_op {
 	bool asks_lease;	/* the read under way is of the recorded owner's lease */
 	bool checked;		/* reclaim: the driver was asked about the owner */
 	bool pulled;		/* the reply was given to the driver */
+	bool capped;		/* its deadline is that of the stop */
 	/* reply */
 	struct auth_reply r;
 	char text[AUTH_TEXT];
@@ -77,6 +78,8 @@ void auth_op_hold(struct auth *a, struct auth_op *op);
 /* Held ops go on: slots are free and the host serves; or: they decide again, nothing is coming. */
 void auth_op_release_held(struct auth *a);
 void auth_op_refuse_held(struct auth *a);
+/* It has until `at` only, and then ends with ShuttingDown; so do its repeats. */
+void auth_op_cap(struct auth *a, struct auth_op *op, int64_t at);
 /* Looks again a little later, with growing gaps, until the deadline. */
 void auth_op_look_later(struct auth *a, struct auth_op *op);
 size_t auth_identity_hash(const struct auth *a, const struct auth_op_id *id);

@@ -128,15 +128,22 @@ static bool dataplane_alive(const struct host *h)
 }
 
 /* The authority has released everything (or, forced, must first know the dataplane dead). */
-static void on_host_stopped(struct host *h, bool forced, const char *text)
+static void on_host_stopped(struct host *h, const struct auth_effect *fx)
 {
-	bool failed = h->stop == HOST_RUNS;
+	static const char *const outcomes[] = {"Stopped", "ForceStopped"};
+	static const char *const reasons[] = {"None", "DeadlineExceeded", "TeardownFailed"};
+	const char *text = fx->u.stop.text;
+	bool failed = h->stop == HOST_RUNS, forced = fx->u.stop.forced;
 
 	if (failed) {
 		log_error(HOST_MODULE, "the node cannot start: %s", text);
 		h->exit_code = HOST_EXIT_INTERNAL;
+	} else if (forced) {
+		log_warn(HOST_MODULE, "stopping by force: %s", text);
 	} else {
-		log_info(HOST_MODULE, "%s: %s", forced ? "stopping by force" : "stopped", text);
+		log_line(fx->u.stop.outcome == AUTH_STOPPED ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
+			 HOST_MODULE, "%s outcome=%s reason=%s", text, outcomes[fx->u.stop.outcome],
+			 reasons[fx->u.stop.reason]);
 	}
 	if (forced) {
 		h->stop = HOST_DRAINS;
@@ -210,7 +217,7 @@ static void take_effect(struct host *h, struct auth_effect *fx)
 		host_life_ended(h, &fx->u.check.rid);
 		break;
 	case AUTH_FX_HOST_STOPPED:
-		on_host_stopped(h, fx->u.stop.forced, fx->u.stop.text);
+		on_host_stopped(h, fx);
 		break;
 	case AUTH_FX_LOG:
 		log_effect(fx->u.log.level, fx->u.log.text);

@@ -60,6 +60,7 @@ static void show_lifecycle(const struct host *h, const struct auth_status *s, js
 	set_text(o, "state",
 		 host_is_stopping(h) && s->state == AUTH_HOST_NONE ? "Stopped"
 								   : host_state_name(s->state));
+	json_object_set_new(o, "ready", json_boolean(auth_host_is_ready(s->state)));
 	set_text(o, "lease", s->lease_held ? "held" : s->id.rid.len ? "lost" : "none");
 	if (s->lease_held && s->lease_deadline > (int64_t)now)
 		set_int(o, "lease_remaining_ms",

@@ -61,6 +61,14 @@ struct agent_staged {
 	void *reply;
 };
 
+enum agent_seal_step {
+	AGENT_UNSEALED,
+	AGENT_SEALING,
+	AGENT_SETTLING,
+	AGENT_SETTLING_AGAIN,
+	AGENT_SEALED
+};
+
 /* One association. */
 struct agent_peer {
 	bool is_up;
@@ -123,6 +131,9 @@ struct agent {
 	struct spl_name rid, owner_id, entry_id;
 	enum dp_host host_state;
 	uint64_t drain_deadline;
+	enum agent_seal_step seal_step;
+	unsigned seal_left;		   /* lanes that have not answered the step */
+	struct agent_commands held_closes; /* for the stop; until it is sealed */
 
 	/* net */
 	struct tx tx;

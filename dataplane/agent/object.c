@@ -328,7 +328,11 @@ static void send_keyed(struct agent *a, const struct sock_packet *p, enum lane_v
 	cmd->c.object_generation = gen;
 	cmd->c.deadline = deadline;
 	cmd->c.reason = reason;
-	agent_send(a, cmd);
+	if (verb == LANE_CLOSE && reason == SPL_CLOSING_HOST_SHUTDOWN &&
+	    a->seal_step != AGENT_UNSEALED && a->seal_step != AGENT_SEALED)
+		TAILQ_INSERT_TAIL(&a->held_closes, cmd, list);
+	else
+		agent_send(a, cmd);
 }
 
 void agent_publish(struct agent *a, const struct sock_packet *p)
@@ -444,37 +448,61 @@ void agent_resync(struct agent *a, const struct sock_packet *p)
 	agent_send(a, cmd);
 }
 
-/* Counts the lanes that have sealed; the last one answers control. */
-static void sealed(struct agent *a, struct agent_command *cmd)
-{
-	unsigned *left = (unsigned *)(uintptr_t)cmd->tag;
+/* ---- the seal of a stop ----
+ *
+ * First every lane seals, so that no publish starts any more. Then every lane takes in what the
+ * others have sent it until then: publishes reach the lanes of their topics, and go on. Then once
+ * more: they reach their subscribers' queues. Only now Spots are closed for the stop, so that none
+ * of them leaves before a publish that has started gets to it (S-MCAST-7).
+ */
+static void next_step(struct agent *a, uint64_t corr);
 
-	if (--*left > 0)
+static void step_done(struct agent *a, struct agent_command *cmd)
+{
+	if (--a->seal_left > 0)
 		return;
-	free(left);
-	agent_reply_ok(a, cmd->corr, SPL_OK, "");
+	next_step(a, cmd->corr);
+}
+
+static void sealed(struct agent *a, uint64_t corr)
+{
+	struct agent_command *cmd;
+
+	a->seal_step = AGENT_SEALED;
+	agent_reply_ok(a, corr, SPL_OK, "");
+	while ((cmd = TAILQ_FIRST(&a->held_closes)) != NULL) {
+		TAILQ_REMOVE(&a->held_closes, cmd, list);
+		agent_send(a, cmd);
+	}
+}
+
+static void next_step(struct agent *a, uint64_t corr)
+{
+	enum lane_verb verb = a->seal_step == AGENT_UNSEALED ? LANE_SEAL : LANE_SETTLE;
+
+	if (++a->seal_step == AGENT_SEALED) {
+		sealed(a, corr);
+		return;
+	}
+	for (unsigned i = 0; i < a->sh.lanes; i++) {
+		struct agent_command *cmd = agent_command_new(a, i, verb, step_done);
+
+		if (!cmd) { /* control's deadline ends it */
+			log_error("agent", "out of memory lane=%u", i);
+			continue;
+		}
+		a->seal_left++;
+		cmd->corr = corr;
+		agent_send(a, cmd);
+	}
 }
 
 void agent_seal(struct agent *a, uint64_t corr)
 {
-	unsigned *left = malloc(sizeof(*left));
-
-	if (!left) {
-		agent_reply_ok(a, corr, SPL_E_INTERNAL_FAILURE, "out of memory");
-		return;
-	}
-	*left = a->sh.lanes;
-	for (unsigned i = 0; i < a->sh.lanes; i++) {
-		struct agent_command *cmd = agent_command_new(a, i, LANE_SEAL, sealed);
-
-		if (!cmd) { /* never sealed: control's deadline ends it */
-			log_error("agent", "out of memory lane=%u", i);
-			continue;
-		}
-		cmd->corr = corr;
-		cmd->tag = (uintptr_t)left;
-		agent_send(a, cmd);
-	}
+	if (a->seal_step == AGENT_UNSEALED)
+		next_step(a, corr);
+	else
+		agent_reply_ok(a, corr, SPL_OK, ""); /* comes again: under way, or done */
 }
 
 void agent_self_close(struct agent *a, struct lane_event *e)

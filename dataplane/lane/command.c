@@ -103,6 +103,27 @@ void lane_retry(struct lane *l)
 	lane_later_retry(l);
 }
 
+/* Each pass takes LANE_POP items of each ring, so that after enough of them all are taken in that
+ * were there when the command came, whatever has come since. */
+void lane_settle(struct lane *l)
+{
+	struct lane_command *c = l->settling;
+
+	if (l->settle_passes > 0 && hop_idle(&l->sh->hop, l->index))
+		l->settle_passes = 0;
+	else if (l->settle_passes > 0)
+		l->settle_passes--;
+	if (l->settle_passes > 0 || spot_casts_waiting(l->spots))
+		return;
+	l->settling = NULL;
+	while (c) {
+		struct lane_command *next = c->next;
+
+		lane_command_answer(l, c);
+		c = next;
+	}
+}
+
 /* A deadline of the agent's clock in cycles of this lane, 0 for none, 1 for one that has passed. */
 static uint64_t to_cycles(const struct lane *l, uint64_t boot_ns)
 {
@@ -222,6 +243,11 @@ void lane_command(struct lane *l, struct lane_command *c)
 	case LANE_SEAL:
 		spot_lane_seal(l->spots);
 		break;
+	case LANE_SETTLE:
+		c->next = l->settling;
+		l->settling = c;
+		l->settle_passes = HOP_SLOTS / LANE_POP + 1;
+		return; /* lane_settle() answers */
 	case LANE_CALLS_END:
 		c->bytes = spot_calls_end(l->spots, c->error, 256);
 		break;

@@ -21,6 +21,8 @@ enum lane_verb {
 	LANE_DISCARD,
 	LANE_CLOSE,
 	LANE_SEAL,	/* no new work */
+	LANE_SETTLE,	/* answered when what other lanes have sent is taken in, and the publishes
+			   among it are in the queues of their subscribers here */
 	LANE_CALLS_END, /* open calls of handlers end with `error` */
 	LANE_CALL,	/* a send or request of control, to a Spot */
 	LANE_REPLY,	/* a reply to a peer's control message */

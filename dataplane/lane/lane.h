@@ -186,6 +186,8 @@ struct lane {
 	uint64_t told_ns;	 /* when all of them were looked at */
 	struct lane_event *free_events;
 	struct lane_command *answered_head, *answered_tail; /* for the agent, ring was full */
+	struct lane_command *settling; /* SETTLE: answered after so many passes, or earlier */
+	uint32_t settle_passes;
 	struct lane_event *raised_head, *raised_tail;
 	uint64_t failure_at, failures_missed; /* ns: the next one is told then */
 	struct lane_message *return_head, *return_tail;
@@ -339,6 +341,7 @@ uint64_t lane_flows_due(const struct lane *l); /* ns, UINT64_MAX never */
 /* command.c. */
 void lane_command(struct lane *l, struct lane_command *c);
 void lane_command_answer(struct lane *l, struct lane_command *c);
+void lane_settle(struct lane *l);		   /* each pass while something settles */
 struct lane_event *lane_event_new(struct lane *l); /* NULL: all are with the agent */
 void lane_event_raise(struct lane *l, struct lane_event *e);
 void lane_event_done(struct lane *l, struct lane_event *e);

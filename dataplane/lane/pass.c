@@ -177,6 +177,8 @@ unsigned lane_pass(struct lane *l)
 	until = l->now + spot_from_us(&l->clock, LANE_PASS_US);
 	work += take_in(l, until);
 	work += take_more(l, until);
+	if (__builtin_expect(l->settling != NULL, 0))
+		lane_settle(l);
 	lane_flows_timers(l);
 	work += lane_flows_tx(l);
 	work += tx_poll(&l->tx);

@@ -81,6 +81,9 @@ unsigned spot_run(struct spot_lane *lane, unsigned max_turns, uint64_t until);
 /* True when an owner is ready or a publish is on its way: the lane must not nap. */
 bool spot_ready(const struct spot_lane *lane);
 
+/* True while a publish that this lane has accepted is on its way to queues of it. */
+bool spot_casts_waiting(const struct spot_lane *lane);
+
 /* Queues ticks of timers that are due, at most `max` (64); returns how many were due. Every pass,
  * before messages are admitted: they would always be there first in the queue of a busy Spot. */
 unsigned spot_timers(struct spot_lane *lane, uint64_t now, unsigned max);

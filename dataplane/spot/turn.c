@@ -199,7 +199,10 @@ static bool force(struct spot_lane *l, struct spot *s)
 	l->tally.popped++;
 	s->app.count--;
 	s->app.bytes -= r->cost;
-	spot_fail(l, r, fenced ? SPL_FAIL_FENCED : SPL_FAIL_CLOSED, SPL_E_UNAVAILABLE);
+	if (reason == SPL_CLOSING_HOST_SHUTDOWN)
+		spot_fail(l, r, SPL_FAIL_SHUTDOWN, SPL_E_SHUTTING_DOWN); /* S-DRAIN-4 */
+	else
+		spot_fail(l, r, fenced ? SPL_FAIL_FENCED : SPL_FAIL_CLOSED, SPL_E_UNAVAILABLE);
 	return true;
 }
 
@@ -432,6 +435,11 @@ unsigned spot_run(struct spot_lane *l, unsigned max_turns, uint64_t until)
 	tally_up(l);
 	spot_done_flush(l);
 	return n + (cast > 0);
+}
+
+bool spot_casts_waiting(const struct spot_lane *l)
+{
+	return l->topics.cast_head != 0;
 }
 
 bool spot_ready(const struct spot_lane *l)

@@ -124,6 +124,7 @@ enum spl_exit {
 	X(NODE_SHOW, "mesh", TEXT, "mesh name") \
 	X(NODE_SHOW, "object_role", TEXT, "none, client or server") \
 	X(NODE_SHOW, "state", TEXT, "Preparing, Serving, Draining, Stopped or Error") \
+	X(NODE_SHOW, "ready", BOOL, "true in Serving only") \
 	X(NODE_SHOW, "version", TEXT, "version of the control process") \
 	X(NODE_SHOW, "pid", INT, "control process") \
 	X(NODE_SHOW, "start_time", TEXT, "of the control process, RFC 3339") \

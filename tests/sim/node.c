@@ -97,6 +97,7 @@ void sim_node_start(struct world *w)
 	a->epoch |= 1;
 	TAILQ_INIT(&a->staged);
 	TAILQ_INIT(&a->commands);
+	TAILQ_INIT(&a->held_closes);
 	ops.ctx = a;
 	a->sock = sock_open("", &ops, err, sizeof(err));
 	port.local.n_lanes = (uint8_t)w->plan.lanes;

@@ -21,6 +21,8 @@ round() {
   wait_replies 100 20
   stop_by "$1"
   node_ends
+  grep -q 'stopped outcome=Stopped reason=None' "$dir/control.log" || fail 'no outcome in the log'
+  : > "$dir/control.log"
   stop_load
 }
 stop_by() {

@@ -6,6 +6,7 @@
 #include "common/wire_msg.h"
 #include "tests/lib/t_main.h"
 #include "tests/lib/t_node.h"
+#include "tests/lib/t_wait.h"
 
 #include <CUnit/CUnit.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #define MEMBERS	 40
 #define ORIGINS	 4
 #define BIG_SIZE 5000u
+#define FLOOD	 100u
 
 struct member {
 	struct spl_topic topic;
@@ -28,6 +30,7 @@ static struct {
 static uint64_t big_sum;
 static struct spl_topic news;
 static int publish_rc;
+static bool flooded;
 
 /* Payload: u32 origin, u32 number, then anything. */
 static int on_news(struct spl_turn *turn, void *state, const struct spl_message *m,
@@ -76,7 +79,20 @@ static int on_publish(struct spl_turn *turn, void *state, const struct spl_messa
 	return SPL_DONE;
 }
 
-static const struct spl_handler handlers[] = {{"publish", SPL_TAKES_SEND, on_publish}};
+/* Publishes FLOOD times in one turn, which a pass does not bring to all subscribers. */
+static int on_flood(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	uint32_t v[2] = {2, 0};
+
+	for (v[1] = 1; v[1] <= FLOOD; v[1]++)
+		publish_rc |= spl_publish(turn, &news, spl_packet_key("news", 4), SPL_CONTENT_RAW,
+					  v, sizeof(v));
+	flooded = true;
+	return SPL_DONE;
+}
+
+static const struct spl_handler handlers[] = {{"publish", SPL_TAKES_SEND, on_publish},
+					      {"flood", SPL_TAKES_SEND, on_flood}};
 static const struct spl_stage stage = {
 	.api = SPL_STAGE_API,
 	.size = sizeof(struct spl_stage),
@@ -203,7 +219,63 @@ static void test_cast_misdirected(void)
 	t_node_stop(&node);
 }
 
+/* The same command on every lane at once, as the agent does it; until all have answered. */
+static void on_all_lanes(enum lane_verb verb)
+{
+	struct lane_command c[3];
+	bool done[3] = {false};
+
+	for (unsigned i = 0; i < node.sh.lanes; i++) {
+		void *item = hop_tag(&c[i], HOP_COMMAND);
+
+		c[i] = (struct lane_command){
+			.verb = (uint8_t)verb, .lane = (uint16_t)i, .owner = &done[i]};
+		CU_ASSERT_EQUAL_FATAL(hop_push(&node.sh.hop, node.sh.lanes, i, &item, 1), 1);
+	}
+	for (unsigned i = 0; i < node.sh.lanes; i++)
+		T_UNTIL(done[i], t_node_step(&node));
+}
+
+/* A stop closes no Spot before every publish that has started is in the queues of its subscribers,
+ * of whatever lane; after the seal none starts. */
+static void test_cast_before_a_stop(void)
+{
+	static const char *const from[] = {"p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9"};
+	unsigned lanes = 0;
+
+	for (unsigned i = 0; i < T_COUNT(from); i++) {
+		struct spl_key key = spl_spot_key(from[i], 2);
+		unsigned lane = spl_key_lane(&key, t_eal_lanes(2));
+		struct t_peer *p;
+
+		if (lanes & 1u << lane)
+			continue;
+		lanes |= 1u << lane;
+		start();
+		flooded = false;
+		CU_ASSERT_EQUAL_FATAL(t_node_create(&node, from[i], "member"), SPOT_ACCEPTED);
+		p = t_node_peer(&node);
+		t_peer_send(p, SPL_MSG_SPOT_SEND, from[i], "flood", NULL, 0, 0);
+		T_UNTIL(flooded, t_node_step(&node));
+		CU_ASSERT_EQUAL(publish_rc, 0);
+		on_all_lanes(LANE_SEAL);
+		on_all_lanes(LANE_SETTLE);
+		on_all_lanes(LANE_SETTLE);
+		for (unsigned k = 0; k < node.sh.lanes; k++)
+			CU_ASSERT_FALSE(spot_casts_waiting(node.lane[k]->spots));
+		CU_ASSERT_EQUAL(total.count + t_node_counter(&node, SPL_C_MESSAGES_QUEUED),
+				FLOOD * MEMBERS);
+		flooded = false;
+		t_node_settle(&node);
+		CU_ASSERT_EQUAL(total.count, FLOOD * MEMBERS);
+		CU_ASSERT_EQUAL(total.order_errors, 0);
+		t_node_stop(&node);
+	}
+	CU_ASSERT_EQUAL(lanes, (1u << t_eal_lanes(2)) - 1);
+}
+
 static const struct t_case cases[] = {
+	T(test_cast_before_a_stop, "S-MCAST-7", "S-DRAIN-3"),
 	T(test_cast_order, "S-MCAST-10", "S-MCAST-1"),
 	T(test_cast_large, "S-MCAST-4"),
 	T(test_cast_misdirected),

@@ -550,7 +550,7 @@ static const struct t_case cases[] = {
 	T(test_lane_tells_of_failures, "S-TURN-10"),
 	T(test_lane_low_pool_copies_out),
 	T(test_lane_without_records_still_serves_control),
-	T(test_lane_peer_may_go_while_its_messages_wait),
+	T(test_lane_peer_may_go_while_its_messages_wait, "A-DRAIN-10"),
 };
 static const struct t_suite suites[] = {T_SUITE("lane", eal_init, t_eal_stop, cases)};
 

@@ -249,7 +249,8 @@ static void answer(struct rig_cmd *k, enum rig_policy policy)
 		rig.reason = k->c.reason;
 		rig.closings += k->c.reason != AUTH_FENCED;
 		if (policy == RIG_FAIL)
-			e.u.answer.kind = SPL_E_INTERNAL_FAILURE;
+			e.u.answer.kind =
+				rig.late_close ? SPL_E_DEADLINE_EXCEEDED : SPL_E_INTERNAL_FAILURE;
 	}
 	CU_ASSERT_EQUAL(auth_event(rig.a, &e, rig.now), 0);
 }
@@ -450,6 +451,8 @@ void rig_run(void)
 		case AUTH_FX_HOST_STOPPED:
 			rig.stopped++;
 			rig.forced += fx.u.stop.forced;
+			rig.outcome = fx.u.stop.outcome;
+			rig.stop_reason = fx.u.stop.reason;
 			snprintf(rig.stop_text, sizeof(rig.stop_text), "%s", fx.u.stop.text);
 			break;
 		case AUTH_FX_LOG:

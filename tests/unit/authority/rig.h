@@ -68,6 +68,7 @@ struct rig {
 	bool hold_dp; /* commands wait for rig_answer() */
 	bool dead_dp; /* nobody there: commands are lost */
 	enum rig_policy policy;
+	bool late_close;	/* RIG_FAIL of a close: the deadline passed */
 	const char *reply_text; /* of on_create */
 	struct rig_cmd cmds[RIG_CMDS];
 	unsigned n_cmds;
@@ -86,6 +87,8 @@ struct rig {
 	int64_t deadline;
 	enum auth_host_state state;
 	char stop_text[256];
+	enum auth_outcome outcome; /* of the last HOST_STOPPED */
+	enum auth_stop_reason stop_reason;
 	struct spl_name check_rid;
 	enum { RIG_UNKNOWN, RIG_HELD, RIG_ENDED, RIG_SILENT, RIG_TRUE } life; /* answer to checks */
 	uint64_t next_op;
@@ -148,6 +151,7 @@ struct rig_reply *rig_got(uint64_t tag);
 int rig_kind(uint64_t tag); /* -1: no reply yet */
 bool rig_is_created(uint64_t tag);
 bool rig_is_existing(uint64_t tag);
+enum auth_host_state rig_state(void);
 
 /* Store, read directly. */
 bool rig_row(const char *id, struct row_obj *row, uint64_t *gen); /* false: no row */

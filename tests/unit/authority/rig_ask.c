@@ -132,6 +132,14 @@ uint64_t rig_own_close(const char *id, uint64_t gen, enum auth_close_reason reas
 	return must(&r);
 }
 
+enum auth_host_state rig_state(void)
+{
+	struct auth_status s;
+
+	auth_status(rig.a, &s);
+	return s.state;
+}
+
 uint64_t rig_find(const char *id)
 {
 	return rig_ask(AUTH_FIND, id);

@@ -3,6 +3,8 @@
 #include "tests/unit/authority/rig.h"
 #include "tests/unit/authority/suites.h"
 
+#include "common/dp.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -427,12 +429,15 @@ static void test_stop_by_force(void)
 	CU_ASSERT_EQUAL(rig_open_cmds(AUTH_FX_CLOSE_LOCAL), 2);
 	CU_ASSERT_TRUE(rig_answer(AUTH_FX_CLOSE_LOCAL, "a", RIG_ACCEPT));
 	CU_ASSERT_EQUAL(rig.stopped, 0);
-	rig_pass(2000);
+	rig_pass(2900); /* the dataplane has a second to end it itself */
+	CU_ASSERT_EQUAL(rig.stopped, 0);
+	rig_pass(200);
 	CU_ASSERT_TRUE(rig.stopped == 1 && rig.forced == 1);
 	CU_ASSERT_TRUE(rig_row("b", &row, NULL)); /* not while it may still run */
 	CU_ASSERT_TRUE(lease_there());
 	rig_kill_dp();
 	CU_ASSERT_TRUE(rig.stopped == 2 && rig.forced == 1);
+	CU_ASSERT_TRUE(rig.outcome == AUTH_FORCE_STOPPED && rig.stop_reason == AUTH_STOP_DEADLINE);
 	CU_ASSERT_FALSE(rig_row("a", &row, NULL) || rig_row("b", &row, NULL));
 	CU_ASSERT_FALSE(lease_there());
 	rig_close();
@@ -457,6 +462,120 @@ static void test_stop_twice_and_without_host(void)
 	rig_answer(AUTH_FX_CLOSE_LOCAL, "a", RIG_FAIL);
 	CU_ASSERT_TRUE(rig.stopped == 1 && rig.forced == 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(rig.stop_text, "on_closing failed"));
+	CU_ASSERT_TRUE(rig.outcome == AUTH_FORCE_STOPPED && rig.stop_reason == AUTH_STOP_TEARDOWN);
+	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_STOPPED); /* all the same */
+	rig_close();
+}
+
+static unsigned works(void)
+{
+	return rig_open_cmds(AUTH_FX_PREPARE) + rig_open_cmds(AUTH_FX_PUBLISH) +
+	       rig_open_cmds(AUTH_FX_DISCARD);
+}
+
+/* The outcomes (A-DRAIN-3): None when all went well, whatever an earlier close did; Deadline when
+ * the dataplane had to end a Spot by force, or died of it; a stop starts and moves nothing. */
+static void test_outcomes(void)
+{
+	struct row_obj row;
+
+	rig_open();
+	rig_goc("a", "room");
+	rig_goc("b", "room");
+	rig.hold_dp = true;
+	rig_closing("a", rig_gen("a"));
+	rig_answer(AUTH_FX_CLOSE_LOCAL, "a", RIG_FAIL); /* an on_closing that failed before */
+	rig_shutdown(5000);
+	CU_ASSERT_TRUE(rig_row("b", &row, NULL) && row.state == AUTH_ROW_READY);
+	CU_ASSERT_EQUAL(works(), 0);
+	rig_answer(AUTH_FX_CLOSE_LOCAL, "b", RIG_ACCEPT);
+	CU_ASSERT_EQUAL(rig.stopped, 1);
+	CU_ASSERT_TRUE(rig.outcome == AUTH_STOPPED && rig.stop_reason == AUTH_STOP_NONE);
+	rig_close();
+
+	rig_open();
+	rig_goc("a", "room");
+	rig.hold_dp = true;
+	rig_shutdown(1000);
+	rig_pass(1500);
+	rig.late_close = true; /* its deadline has passed in the lane, too */
+	rig_answer(AUTH_FX_CLOSE_LOCAL, "a", RIG_FAIL);
+	CU_ASSERT_TRUE(rig.stopped == 1 && rig.forced == 0);
+	CU_ASSERT_TRUE(rig.outcome == AUTH_FORCE_STOPPED && rig.stop_reason == AUTH_STOP_DEADLINE);
+	CU_ASSERT_FALSE(rig_row("a", &row, NULL));
+	rig_close();
+
+	rig_open();
+	rig_goc("a", "room");
+	rig.hold_dp = true;
+	rig_shutdown(5000);
+	rig_kill_dp(); /* nobody can run on_closing any more */
+	CU_ASSERT_EQUAL(rig.stopped, 1);
+	CU_ASSERT_TRUE(rig.outcome == AUTH_FORCE_STOPPED && rig.stop_reason == AUTH_STOP_TEARDOWN);
+	rig_close();
+}
+
+/* States have their numbers, one for both processes, and only Serving is ready. */
+static void test_states(void)
+{
+	static const struct {
+		enum auth_host_state state;
+		int number, dataplane;
+	} states[] = {
+		{AUTH_HOST_PREPARING, 0, DP_HOST_PREPARING},
+		{AUTH_HOST_SERVING, 1, DP_HOST_SERVING},
+		{AUTH_HOST_DRAINING, 4, DP_HOST_DRAINING},
+		{AUTH_HOST_STOPPED, 5, DP_HOST_STOPPED},
+		{AUTH_HOST_ERROR, 6, DP_HOST_ERROR},
+	};
+
+	for (size_t i = 0; i < T_COUNT(states); i++) {
+		CU_ASSERT_EQUAL((int)states[i].state, states[i].number);
+		CU_ASSERT_EQUAL(states[i].dataplane, states[i].number);
+		CU_ASSERT_EQUAL(auth_host_is_ready(states[i].state), states[i].number == 1);
+	}
+	CU_ASSERT(DP_HOST_RELOCATING == 2 && DP_HOST_RELOCATED == 3);
+	CU_ASSERT_FALSE(auth_host_is_ready(AUTH_HOST_NONE));
+	rig_open_bare();
+	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_NONE);
+	rig_start_host();
+	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_SERVING);
+	CU_ASSERT_EQUAL(rig.state, AUTH_HOST_SERVING); /* as the dataplane was told */
+	rig_goc("a", "room");
+	rig.hold_dp = true;
+	rig_shutdown(1000);
+	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_DRAINING);
+	CU_ASSERT_EQUAL(rig.state, AUTH_HOST_DRAINING);
+	rig_answer(AUTH_FX_CLOSE_LOCAL, "a", RIG_ACCEPT);
+	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_STOPPED);
+	rig_close();
+}
+
+/* A start that hangs ends with the stop: its caller hears it once, nothing of it stays, and the
+ * rest is closed in time (S-DRAIN-5). */
+static void test_stop_ends_a_start_under_way(void)
+{
+	struct row_cap cap;
+	uint64_t t, w;
+
+	rig_open();
+	rig_goc("a", "room");
+	rig.hold_dp = true;
+	t = rig_activate("i", "twin", 60000);
+	w = rig_activate("i", "twin", 50000);
+	rig_shutdown(2000);
+	rig_pass(1900);
+	CU_ASSERT_TRUE(rig_kind(t) == -1 && rig_kind(w) == -1);
+	rig_pass(200);
+	CU_ASSERT_EQUAL(rig_kind(t), SPL_E_SHUTTING_DOWN);
+	CU_ASSERT_EQUAL(rig_kind(w), SPL_E_SHUTTING_DOWN);
+	CU_ASSERT_TRUE(rig_answer(AUTH_FX_DISCARD, "i", RIG_ACCEPT));
+	CU_ASSERT_EQUAL(rig_gen("i"), 0);
+	CU_ASSERT_TRUE(rig_cap(&cap));
+	CU_ASSERT_TRUE(cap.spots_reserved == 0 && cap.pending == 0);
+	CU_ASSERT_TRUE(rig_answer(AUTH_FX_CLOSE_LOCAL, "a", RIG_ACCEPT));
+	CU_ASSERT_TRUE(rig.stopped == 1 && rig.forced == 0);
+	CU_ASSERT_TRUE(rig_got(t)->times == 1 && rig_got(w)->times == 1);
 	rig_close();
 }
 
@@ -484,7 +603,7 @@ static void test_stop_with_store_trouble(void)
 	rig_goc("a", "room");
 	rig_fault(STORE_FAULT_FAIL, STORE_TXN, -1);
 	rig_shutdown(2000);
-	rig_pass(2000);
+	rig_pass(3100);
 	CU_ASSERT_TRUE(rig.stopped == 1 && rig.forced == 1);
 	rig_kill_dp();
 	rig_pass(10000);
@@ -508,7 +627,10 @@ static const struct t_case cases[] = {
 	T(test_stop_releases_everything, "A-DRAIN-4", "A-DRAIN-5", "A-NODE-3", "S-DRAIN-3"),
 	T(test_stop_lets_accepted_work_finish, "A-LEASE-10", "S-CREATE-12", "S-DRAIN-2"),
 	T(test_stop_by_force, "A-DRAIN-3", "S-DRAIN-4"),
-	T(test_stop_twice_and_without_host, "A-DRAIN-6", "A-DRAIN-9"),
+	T(test_stop_twice_and_without_host, "A-DRAIN-6", "A-DRAIN-9", "S-CLOSING-3"),
+	T(test_outcomes, "A-DRAIN-3", "S-CLOSING-3", "S-DRAIN-6", "A-DRAIN-9"),
+	T(test_states, "S-DRAIN-1", "A-DRAIN-1"),
+	T(test_stop_ends_a_start_under_way, "S-DRAIN-5"),
 	T(test_stop_with_store_trouble, "A-DRAIN-3"),
 };
 const struct t_suite suite_host = T_SUITE("authority.host", NULL, NULL, cases);

@@ -9,6 +9,7 @@
 #define f test_rig
 
 int cart_initialize, cart_rc;
+bool cart_leaves_at_once;
 uint64_t cart_closings, cart_deadline_ns;
 enum spl_closing cart_reason;
 
@@ -123,6 +124,8 @@ static int on_yield(struct spl_turn *t, void *state, const struct spl_message *m
 static int on_initialize(struct spl_turn *t, void *state)
 {
 	fake_log("init");
+	if (cart_leaves_at_once)
+		cart_rc = spl_close_self(t);
 	return cart_initialize == SPL_SUSPENDED ? wait_for_nobody(t, SPL_WAIT_HOLD)
 						: cart_initialize;
 }
@@ -164,6 +167,7 @@ static const struct spl_handler handlers[] = {
 	}
 CART_STAGE(cart_stage, SPL_KIND_INSTANCE, "cart");
 CART_STAGE(cart_user, SPL_KIND_USER, "user");
+CART_STAGE(cart_entry, SPL_KIND_ENTRY, "entry");
 
 void cart_begin(unsigned lanes)
 {

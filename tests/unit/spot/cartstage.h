@@ -10,9 +10,10 @@
 
 #include "tests/unit/spot/teststage.h"
 
-extern const struct spl_stage cart_stage, cart_user;
+extern const struct spl_stage cart_stage, cart_user, cart_entry;
 extern int cart_initialize; /* what on_initialize returns; SPL_SUSPENDED: it waits for "nobody" */
-extern int cart_rc;	    /* of the last call of the stage interface */
+extern bool cart_leaves_at_once; /* on_initialize asks for its own close */
+extern int cart_rc;		 /* of the last call of the stage interface */
 extern uint64_t cart_closings, cart_deadline_ns;
 extern enum spl_closing cart_reason;
 

@@ -621,7 +621,7 @@ static const struct t_case cases[] = {
 	T(test_deadline, "S-DIR-6"),
 	T(test_lease, "S-LEASE-2", "S-LEASE-3", "S-ADM-1"),
 	T(test_no_lease, "S-LEASE-2"),
-	T(test_sealed, "S-DRAIN-2", "S-ADM-2"),
+	T(test_sealed, "S-DRAIN-2", "S-ADM-2", "A-DRAIN-8"),
 	T(test_reply_permits, "S-LIM-12"),
 	T(test_copy_out, "S-MSG-4"),
 	T(test_no_memory, "S-LIM-1"),

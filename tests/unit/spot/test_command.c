@@ -335,9 +335,12 @@ static void test_close_deadline(void)
 	static const struct {
 		enum spl_closing reason;
 		const char *says;
+		uint8_t kind; /* of what was queued */
+		enum spl_message_fail why;
 	} rows[] = {
-		{SPL_CLOSING_EXPLICIT, "DeadlineExceeded "},
-		{SPL_CLOSING_HOST_SHUTDOWN, "ShuttingDown "},
+		{SPL_CLOSING_EXPLICIT, "DeadlineExceeded ", SPL_E_UNAVAILABLE, SPL_FAIL_CLOSED},
+		{SPL_CLOSING_HOST_SHUTDOWN, "ShuttingDown ", SPL_E_SHUTTING_DOWN,
+		 SPL_FAIL_SHUTDOWN},
 	};
 
 	for (size_t i = 0; i < T_COUNT(rows); i++) {
@@ -354,8 +357,8 @@ static void test_close_deadline(void)
 		fake_advance(&f, 52 * FAKE_MS);
 		fake_run(&f);
 		CU_ASSERT(fake_replied(&f, held, SPL_OK, rows[i].says));
-		CU_ASSERT(fake_replied(&f, queued, SPL_E_UNAVAILABLE, NULL));
-		CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_CLOSED), 2);
+		CU_ASSERT(fake_replied(&f, queued, rows[i].kind, NULL));
+		CU_ASSERT_EQUAL(fake_failed(&f, rows[i].why), 2);
 		CU_ASSERT_EQUAL(test_stage_closings, 1);
 		answered(SPOT_CLOSE, SPOT_FAILED, SPL_E_DEADLINE_EXCEEDED);
 		test_stop();

@@ -449,8 +449,8 @@ static const struct t_case cases[] = {
 	T(test_own_ticks_and_a_full_queue, "S-GATE-1", "S-LIM-1"),
 	T(test_no_room, "S-TIMER-10"),
 	T(test_before_ready, "S-TIMER-12", "S-CREATE-5"),
-	T(test_close, "S-TIMER-14", "S-CLOSE-4"),
-	T(test_sealed, "S-TIMER-14"),
+	T(test_close, "S-TIMER-14", "S-CLOSE-4", "S-CLOSING-2"),
+	T(test_sealed, "S-TIMER-14", "A-DRAIN-8"),
 	T(test_lease, "S-TIMER-12"),
 };
 
