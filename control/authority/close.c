@@ -188,21 +188,27 @@ static void still_used(struct auth *a, struct auth_work *w)
 	auth_work_end(a, w, false);
 }
 
+void auth_close_note(struct auth *a, const struct auth_work *w, const struct auth_event *e)
+{
+	int kind = e->u.answer.kind;
+
+	if (kind == SPL_OK)
+		return;
+	if (w->reason == AUTH_HOST_SHUTDOWN) { /* S-CLOSING-3 */
+		a->host.late |= kind == SPL_E_DEADLINE_EXCEEDED;
+		a->host.teardown_failed |= kind != SPL_E_DEADLINE_EXCEEDED;
+	}
+	auth_log(a, AUTH_LOG_WARN, "closing %.*s: %s: %s", (int)w->id.len, w->id.b,
+		 spl_error_name(kind), e->u.answer.text ? e->u.answer.text : "on_closing failed");
+}
+
 void auth_close_answer(struct auth *a, struct auth_work *w, const struct auth_event *e)
 {
 	if (w->reason == AUTH_IDLE_EVICTED && e->u.answer.verdict == AUTH_DECLINED) {
 		still_used(a, w);
 		return;
 	}
-	if (e->u.answer.kind != SPL_OK) {
-		if (w->reason == AUTH_HOST_SHUTDOWN) { /* S-CLOSING-3 */
-			a->host.late |= e->u.answer.kind == SPL_E_DEADLINE_EXCEEDED;
-			a->host.teardown_failed |= e->u.answer.kind != SPL_E_DEADLINE_EXCEEDED;
-		}
-		auth_log(a, AUTH_LOG_WARN, "closing %.*s: %s: %s", (int)w->id.len, w->id.b,
-			 spl_error_name(e->u.answer.kind),
-			 e->u.answer.text ? e->u.answer.text : "on_closing failed");
-	}
+	auth_close_note(a, w, e);
 	if (w->reason == AUTH_FENCED) { /* its row is not ours */
 		auth_work_end(a, w, true);
 		return;

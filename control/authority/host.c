@@ -126,7 +126,8 @@ static int begin(struct auth *a, const struct auth_type *types, size_t n,
 	h->lanes = lanes;
 	h->dead = h->announced = h->adopts = h->lost_in_stop = h->teardown_failed = h->late = false;
 	h->held = h->scanning = h->draining = h->drained = h->failed = false;
-	h->rows = false;
+	h->rows = h->entry_begun = h->entry_closed = false;
+	h->entry_gen = 0;
 	h->lease = 0;
 	h->deadline = 0;
 	h->state = AUTH_HOST_PREPARING;
@@ -213,7 +214,7 @@ static int host_resume(struct auth *a, const struct auth_event *e)
 
 /* ---- results of the phases ---- */
 
-static void start_failed(struct auth *a, const char *why)
+void auth_host_start_failed(struct auth *a, const char *why)
 {
 	struct auth_host *h = &a->host;
 
@@ -296,7 +297,7 @@ static void settle(struct auth *a, struct store_req *r)
 		else if (own && h->adopts)
 			auth_host_retry(a); /* its lease of before has yet to end */
 		else if (r[0].rc == STORE_OK)
-			start_failed(a, "the owner id is taken");
+			auth_host_start_failed(a, "the owner id is taken");
 		else
 			auth_host_go(a, AUTH_H_GRANT); /* the lease may be gone by now */
 	} else if (!mine) {
@@ -305,7 +306,8 @@ static void settle(struct auth *a, struct store_req *r)
 		if (node_mine && r[2].rc == STORE_OK && r[3].rc == STORE_OK)
 			published(a, r[1].u.read.item.mr, r[2].u.read.item.mr, r[3].u.read.item.cr);
 		else if (r[1].rc == STORE_OK || r[3].rc == STORE_OK)
-			start_failed(a, "node RID or Entry Spot id is claimed by another node");
+			auth_host_start_failed(
+				a, "node RID or Entry Spot id is claimed by another node");
 		else
 			auth_host_go(a, AUTH_H_PUBLISH);
 	} else if (node_mine) {
@@ -400,7 +402,8 @@ void auth_host_sweep_done(struct auth *a, enum auth_sweep_kind kind)
 		h->scanning = false;
 		auth_host_go(a, AUTH_H_SCAN);
 	} else if (kind == AUTH_SWEEP_FIRST && h->phase == AUTH_H_SCAN) {
-		auth_host_go(a, AUTH_H_SERVE);
+		h->entry_begun = false;
+		auth_host_go(a, AUTH_H_ENTRY);
 	} else if (kind == AUTH_SWEEP_DRAIN && h->phase == AUTH_H_FINISH) {
 		h->drained = true;
 	}
@@ -409,6 +412,23 @@ void auth_host_sweep_done(struct auth *a, enum auth_sweep_kind kind)
 static int start_sweep(struct auth *a, enum auth_sweep_kind kind)
 {
 	return auth_sweep_start(a, kind, (struct auth_bytes){NULL, 0}, NULL);
+}
+
+void auth_host_entry_made(struct auth *a)
+{
+	if (a->host.phase == AUTH_H_ENTRY)
+		auth_host_go(a, AUTH_H_SERVE);
+}
+
+/* The Entry Spot is the last one to close (S-ENTRY-2); its row goes with the lease (T20). */
+static void finish(struct auth *a)
+{
+	struct auth_host *h = &a->host;
+
+	if (!h->entry_gen || h->entry_closed || h->dead)
+		auth_host_end_lease(a);
+	else
+		h->entry_closed = auth_entry_close(a) == 0;
 }
 
 /* Everything of a phase that waits for others to come to an end. */
@@ -431,13 +451,17 @@ void auth_host_check(struct auth *a)
 		if (!h->scanning)
 			h->scanning = start_sweep(a, AUTH_SWEEP_FIRST) == 0;
 		return;
+	case AUTH_H_ENTRY:
+		if (!h->entry_begun)
+			h->entry_begun = auth_entry_start(a) == 0;
+		return;
 	case AUTH_H_FINISH:
 		if (h->lost_in_stop && a->n_works == 0) {
 			auth_host_gone(a);
 		} else if (!h->draining && a->n_works == 0) {
 			h->draining = start_sweep(a, AUTH_SWEEP_DRAIN) == 0;
 		} else if (h->drained && a->n_works == 0) {
-			auth_host_end_lease(a);
+			finish(a);
 		}
 		return;
 	case AUTH_H_BURY:

@@ -22,6 +22,7 @@ enum auth_phase {
 	AUTH_H_PUBLISH, /* T2 */
 	AUTH_H_RESUME,	/* rows read, lease renewed, inventory and own rows compared */
 	AUTH_H_SCAN,	/* first complete scan */
+	AUTH_H_ENTRY,	/* the dataplane makes the Entry Spot */
 	AUTH_H_SERVE,	/* T3 Serving */
 	AUTH_H_UP,
 	AUTH_H_DRAIN,  /* T3 Draining */
@@ -62,6 +63,8 @@ struct auth_host {
 	bool dead;	/* the dataplane is gone */
 	bool failed;	/* the start was refused */
 	bool scanning;	/* the sweep of SCAN or RESUME was begun */
+	bool entry_begun, entry_closed;
+	uint64_t entry_gen; /* object generation under which it was made; 0: it is not there */
 	/* planned stop */
 	bool stop, draining, drained, forced, lost_in_stop;
 	bool late, teardown_failed; /* what makes its outcome ForceStopped */
@@ -102,6 +105,9 @@ int auth_host_build_renew(struct auth *a, struct auth_step *s);
 
 /* Goes to a phase and asks for its store requests. */
 void auth_host_go(struct auth *a, enum auth_phase phase);
+/* The Entry Spot is there, or cannot be. */
+void auth_host_entry_made(struct auth *a);
+void auth_host_start_failed(struct auth *a, const char *why);
 /* The request of this phase failed: again a little later. */
 void auth_host_retry(struct auth *a);
 void auth_host_say(struct auth *a, enum auth_host_state state);

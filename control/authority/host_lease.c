@@ -88,6 +88,7 @@ void auth_host_token_lost(struct auth *a, const char *why)
 	case AUTH_H_PUBLISH:
 	case AUTH_H_RESUME:
 	case AUTH_H_SCAN:
+	case AUTH_H_ENTRY:
 	case AUTH_H_SERVE:
 	case AUTH_H_UP:
 		/* A-LEASE-9: the process lives, so it claims again under its own owner id. */

@@ -184,6 +184,7 @@ int auth_host_build(struct auth *a, struct auth_step *s)
 		return build_lease(a, STORE_REVOKE);
 	case AUTH_H_NONE:
 	case AUTH_H_SCAN:
+	case AUTH_H_ENTRY:
 	case AUTH_H_UP:
 	case AUTH_H_FINISH:
 	case AUTH_H_FORCED:

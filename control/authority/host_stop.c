@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STOP_FORCE (1000 * AUTH_MS) /* after the deadline: the dataplane ends what is left itself \
+#define STOP_FORCE \
+	(1000 * AUTH_MS)	    /* after the deadline: the dataplane ends what is left itself \
 				     */
 #define STOP_GRACE (5000 * AUTH_MS) /* after a forced stop: for releasing what is left */
 

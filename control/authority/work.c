@@ -257,7 +257,9 @@ void auth_work_answer(struct auth *a, const struct auth_event *e)
 		return;
 	command_unlink(a, w);
 	auth_fx_drop(a, &w->fx);
-	if (w->state == AUTH_W_CLOSING)
+	if (w->kind == SPL_KIND_ENTRY)
+		auth_entry_answer(a, w, e);
+	else if (w->state == AUTH_W_CLOSING)
 		auth_close_answer(a, w, e);
 	else
 		auth_create_answer(a, w, e);
@@ -307,7 +309,9 @@ static void host_gone(struct auth *a, struct auth_work *w)
 	if (!w->cmd_open)
 		return;
 	command_unlink(a, w);
-	if (w->state == AUTH_W_CLOSING)
+	if (w->kind == SPL_KIND_ENTRY)
+		auth_work_end(a, w, false); /* its row ends with the lease */
+	else if (w->state == AUTH_W_CLOSING)
 		auth_close_host_gone(a, w);
 	else
 		auth_create_host_gone(a, w);

@@ -132,6 +132,14 @@ struct auth_work *auth_close_row(struct auth *a, struct auth_bytes id, const str
 void auth_close_tx_done(struct auth *a, struct auth_work *w, enum auth_tx_rc rc, const char *text);
 void auth_close_answer(struct auth *a, struct auth_work *w, const struct auth_event *e);
 void auth_close_host_gone(struct auth *a, struct auth_work *w);
+/* The answer to a close: what it means for the outcome of a stop, and for people. */
+void auth_close_note(struct auth *a, const struct auth_work *w, const struct auth_event *e);
+
+/* ---- entry.c: works of kind ENTRY ---- */
+/* Begins to make it; auth_host_entry_made() or auth_host_start_failed() follows. 0 or -ENOMEM. */
+int auth_entry_start(struct auth *a);
+int auth_entry_close(struct auth *a);
+void auth_entry_answer(struct auth *a, struct auth_work *w, const struct auth_event *e);
 
 /* ---- group.c ---- */
 /* Wants the transaction `tx` for w; ends in auth_work_tx_done(), at once when the lease is gone. */

@@ -250,7 +250,9 @@ void agent_prepare(struct agent *a, const struct sock_packet *p)
 		refuse_prepare(a, p, m.attempt, SPL_E_PROTOCOL_ERROR, "PREPARE does not decode");
 		return;
 	}
-	stage = stage_set_find(a->stages, (enum spl_kind)m.kind, m.type.p, m.type.len);
+	stage = m.kind == SPL_KIND_ENTRY /* which has no type */
+			? stage_set_entry(a->stages)
+			: stage_set_find(a->stages, (enum spl_kind)m.kind, m.type.p, m.type.len);
 	if (!stage) {
 		refuse_prepare(a, p, m.attempt, SPL_E_NOT_CONFIGURED, "no such stage type here");
 		return;

@@ -22,13 +22,16 @@
 
 static int load_stages(struct agent *a, char *err, size_t n)
 {
+	char why[STAGE_WHY_MAX];
+	int rc;
+
 	a->stages = stage_set_new();
 	if (!a->stages)
 		return -ENOMEM;
 	for (unsigned i = 0; i < a->cfg.n_stages; i++) {
-		char why[STAGE_WHY_MAX];
 		uint16_t index;
-		int rc = stage_set_load(a->stages, a->cfg.stage[i].module, a->cfg.stage[i].symbol,
+
+		rc = stage_set_load(a->stages, a->cfg.stage[i].module, a->cfg.stage[i].symbol,
 					a->cfg.stage_dir, a->cfg.n_stage_dirs, &index, why);
 
 		if (rc) {
@@ -36,7 +39,10 @@ static int load_stages(struct agent *a, char *err, size_t n)
 			return rc;
 		}
 	}
-	return 0;
+	rc = stage_set_complete(a->stages, why);
+	if (rc)
+		snprintf(err, n, "%s", why);
+	return rc;
 }
 
 static int start_eal(struct agent *a, char *err)

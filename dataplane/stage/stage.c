@@ -233,3 +233,39 @@ const char *stage_set_path(const struct stage_set *set, uint16_t index)
 {
 	return index < set->n ? set->at[index]->path : NULL;
 }
+
+static const struct spl_stage plain_entry = {
+	.api = SPL_STAGE_API,
+	.size = sizeof(struct spl_stage),
+	.type = "entry",
+	.kind = SPL_KIND_ENTRY,
+	.relocation = SPL_RELOCATION_DISABLED,
+};
+
+const struct spot_stage *stage_set_entry(const struct stage_set *set)
+{
+	for (unsigned i = 0; i < set->n; i++)
+		if (set->at[i]->stage.desc->kind == SPL_KIND_ENTRY)
+			return &set->at[i]->stage;
+	return NULL;
+}
+
+int stage_set_complete(struct stage_set *set, char why[STAGE_WHY_MAX])
+{
+	const struct spot_stage *entry = stage_set_entry(set);
+	uint16_t index;
+
+	if (!entry)
+		return stage_set_add(set, &plain_entry, "the Entry Spot", &index, why);
+	for (unsigned i = entry->index + 1u; i < set->n; i++) {
+		if (set->at[i]->stage.desc->kind != SPL_KIND_ENTRY)
+			continue;
+		snprintf(why, STAGE_WHY_MAX,
+			 "%s and %s both have an Entry type, and a node has one Entry Spot: load "
+			 "one "
+			 "of them",
+			 set->at[entry->index]->path, set->at[i]->path);
+		return -EINVAL;
+	}
+	return 0;
+}

@@ -30,6 +30,12 @@ int stage_set_load(struct stage_set *set, const char *module, const char *symbol
 int stage_set_add(struct stage_set *set, const struct spl_stage *desc, const char *name,
 		  uint16_t *index, char why[STAGE_WHY_MAX]);
 
+/* The one Entry type of a node (S-ENTRY-1): where no module has one, an Entry Spot without handlers
+ * is added. -EINVAL with the reason in `why` when there are two; -ENOSPC, -ENOMEM. */
+int stage_set_complete(struct stage_set *set, char why[STAGE_WHY_MAX]);
+/* It; NULL before stage_set_complete(). */
+const struct spot_stage *stage_set_entry(const struct stage_set *set);
+
 /* By index (NULL when there is none), and by kind and type name. */
 const struct spot_stage *stage_set_at(const struct stage_set *set, uint16_t index);
 const struct spot_stage *stage_set_find(const struct stage_set *set, enum spl_kind kind,

@@ -34,7 +34,8 @@ struct t_ctl_options {
 struct t_ctl_seen {
 	uint64_t epoch, packets, connections;
 	uint64_t configs, identities, prepares, factories, publishes, discards, closes, calls;
-	uint64_t on_closing[4]; /* by enum spl_closing */
+	uint64_t on_closing[4];	 /* by enum spl_closing */
+	uint64_t entry_closings; /* the Entry Spot is in no other count of objects */
 	uint64_t resyncs, extends, losts, host_states, exits, unknown;
 	uint64_t lease_deadline, lease_gen, node_gen;
 	uint64_t objects, ready, largest_gen;

@@ -13,7 +13,8 @@ struct t_ctl {
 	int lock_fd, listen_fd, conn;
 	bool deaf, hello_by_hand, hold_closes;
 	struct t_ctl_seen *seen; /* shared memory */
-	struct dp_identity id;	 /* numbers only */
+	struct t_ctl_seen seen_entry;
+	struct dp_identity id; /* numbers only */
 	char rid[256], owner_id[256], entry_id[256];
 	uint64_t config_hash;
 	struct dp_rx *rx;

@@ -71,7 +71,8 @@ static void add_stage(struct agent *a)
 
 	a->stages = stage_set_new();
 	if (!a->stages || stage_set_add(a->stages, &sim_stage, "sim", &index, why) ||
-	    stage_set_add(a->stages, &sim_twin, "twin", &index, why)) {
+	    stage_set_add(a->stages, &sim_twin, "twin", &index, why) ||
+	    stage_set_complete(a->stages, why)) {
 		fprintf(stderr, "sim: %s\n", why);
 		abort();
 	}

@@ -67,6 +67,10 @@ status 1 spot request cart-2 list --instance room
 grep -q NotFound "$dir/out" || fail "not NotFound: $(cat "$dir/out")"
 status 1 spot get-or-create cart-2 cart
 grep -q InvalidOperation "$dir/out" || fail "not InvalidOperation: $(cat "$dir/out")"
+status 0 -j spot find "$(node_field entry_spot)"
+[[ $(jq -r .kind "$dir/out") == entry ]] || fail 'the Entry Spot'
+status 1 spot request "$(node_field entry_spot)" anything
+grep -q 'not handled (NotFound)' "$dir/out" || fail "the Entry Spot: $(cat "$dir/out")"
 for view in drops lanes ports links; do
   status 0 stats show $view
   status 0 -j stats show $view

@@ -142,6 +142,7 @@ void rig_kill_dp(void)
 	struct auth_event e = {.kind = AUTH_EV_HOST_DEAD};
 
 	memset(rig.objects, 0, sizeof(rig.objects));
+	rig.entry.is_there = false;
 	for (unsigned i = 0; i < rig.n_cmds; i++)
 		rig.cmds[i].open = false;
 	rig.dead_dp = true;
@@ -176,6 +177,15 @@ struct rig_object *rig_object(const char *id)
 		if (rig.objects[i].there && strcmp(rig.objects[i].id, id) == 0)
 			return &rig.objects[i];
 	return NULL;
+}
+
+unsigned rig_objects(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < RIG_OBJECTS; i++)
+		n += rig.objects[i].there;
+	return n;
 }
 
 struct rig_object *rig_object_add(const char *id)
@@ -287,10 +297,54 @@ static void note_attempt(uint64_t attempt)
 	rig.attempts[rig.n_attempts++] = attempt;
 }
 
+/* The Entry Spot has no part in what the tests count; it is answered at once unless it is held. */
+static void take_entry(const struct auth_effect *fx)
+{
+	const struct auth_command *c = &fx->u.command;
+	struct auth_event e = {.kind = AUTH_EV_ANSWER};
+
+	rig.entry.asked++;
+	if (rig.dead_dp || rig.entry.hold)
+		return;
+	e.u.answer.cmd = c->cmd;
+	e.u.answer.kind = SPL_OK;
+	CU_ASSERT_TRUE(c->id.n == rig.id.entry_id.len &&
+		       memcmp(c->id.p, rig.id.entry_id.b, c->id.n) == 0);
+	if (fx->kind == AUTH_FX_PREPARE && rig.entry.is_there) {
+		e.u.answer.kind = SPL_E_ALREADY_EXISTS;
+		e.u.answer.verdict = AUTH_FAILED;
+	} else if (fx->kind == AUTH_FX_PREPARE && rig.entry.fails) {
+		e.u.answer.kind = SPL_E_INTERNAL_FAILURE;
+		e.u.answer.verdict = AUTH_FAILED;
+		e.u.answer.text = "on_initialize";
+	} else if (fx->kind == AUTH_FX_PREPARE) {
+		rig.entry.made++;
+		rig.entry.obj_gen = c->fence.obj_gen;
+		CU_ASSERT_NOT_EQUAL(rig_state(), AUTH_HOST_SERVING);
+	} else if (fx->kind == AUTH_FX_PUBLISH) {
+		CU_ASSERT_EQUAL(c->fence.obj_gen, rig.entry.obj_gen);
+		rig.entry.is_there = true;
+	} else {
+		CU_ASSERT_TRUE(fx->kind == AUTH_FX_CLOSE_LOCAL && rig.entry.is_there);
+		CU_ASSERT_EQUAL(c->reason, AUTH_HOST_SHUTDOWN);
+		CU_ASSERT_EQUAL(c->fence.obj_gen, rig.entry.obj_gen);
+		rig.entry.is_there = false;
+		rig.entry.closed++;
+		rig.entry.others = rig_objects();
+		if (rig.entry.fails)
+			e.u.answer.kind = SPL_E_INTERNAL_FAILURE;
+	}
+	CU_ASSERT_EQUAL(auth_event(rig.a, &e, rig.now), 0);
+}
+
 static void take_command(const struct auth_effect *fx)
 {
 	struct rig_cmd *k = NULL;
 
+	if (fx->u.command.kind == SPL_KIND_ENTRY) {
+		take_entry(fx);
+		return;
+	}
 	if (fx->kind == AUTH_FX_PREPARE && !fx->u.command.again)
 		note_attempt(fx->u.command.attempt);
 	if (rig.dead_dp)

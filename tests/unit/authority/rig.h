@@ -67,6 +67,12 @@ struct rig {
 	/* dataplane */
 	bool hold_dp; /* commands wait for rig_answer() */
 	bool dead_dp; /* nobody there: commands are lost */
+	struct {
+		bool hold, fails; /* its commands are lost; its callbacks fail */
+		bool is_there;
+		uint64_t obj_gen;
+		unsigned asked, made, closed, others; /* others: objects when it was closed */
+	} entry; /* the Entry Spot, which is in no other count */
 	enum rig_policy policy;
 	bool late_close;	/* RIG_FAIL of a close: the deadline passed */
 	const char *reply_text; /* of on_create */
@@ -158,6 +164,7 @@ bool rig_row(const char *id, struct row_obj *row, uint64_t *gen); /* false: no r
 uint64_t rig_gen(const char *id);				  /* of its row; 0: no row */
 bool rig_cap(struct row_cap *cap);
 struct rig_object *rig_object(const char *id);
+unsigned rig_objects(void);
 struct rig_object *rig_object_add(const char *id);
 /* G0: capacity equals the rows, every command settled, objects match rows, one reply each. */
 void rig_check_rest(void);

@@ -551,6 +551,77 @@ static void test_states(void)
 	rig_close();
 }
 
+/* The Entry Spot is made before the host serves, by nobody else closed, and it is the last one that
+ * a stop closes; a control that comes to a living dataplane leaves it as it is. */
+static void test_entry(void)
+{
+	char id[256];
+	uint64_t gen;
+
+	rig_open_bare();
+	rig.entry.hold = true;
+	rig_start_host();
+	snprintf(id, sizeof(id), "%.*s", rig.id.entry_id.len, rig.id.entry_id.b);
+	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_PREPARING);
+	CU_ASSERT_EQUAL(rig.entry.asked, 1);
+	CU_ASSERT_EQUAL(rig_kind(rig_find(id)), -1); /* not seen before it is there */
+	rig.entry.hold = false;
+	auth_event(rig.a, &(struct auth_event){.kind = AUTH_EV_LINK_UP}, rig.now);
+	rig_run();
+	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_SERVING);
+	CU_ASSERT_TRUE(rig.entry.made == 1 && rig.entry.is_there);
+	CU_ASSERT_EQUAL(rig.entry.obj_gen, (uint64_t)rig.id.entry_gen);
+	CU_ASSERT_EQUAL(rig_got(rig_ask(AUTH_RESOLVE, id))->r.route, AUTH_ROUTE_READY);
+	gen = rig_gen(id);
+	CU_ASSERT_EQUAL(rig_kind(rig_closing(id, gen)), SPL_E_INVALID_OPERATION);
+	CU_ASSERT_EQUAL(rig_kind(rig_own_close(id, gen, AUTH_EXPLICIT_CLOSE)),
+			SPL_E_INVALID_OPERATION);
+	CU_ASSERT_EQUAL(rig_kind(rig_own_close(id, gen, AUTH_IDLE_EVICTED)),
+			SPL_E_INVALID_OPERATION);
+	rig_goc("a", "room");
+	rig_goc("b", "room");
+	rig_restart_control();
+	rig_resume_host();
+	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_SERVING);
+	CU_ASSERT_TRUE(rig.entry.made == 1 && rig.entry.closed == 0);
+	rig_shutdown(1000);
+	CU_ASSERT_TRUE(rig.stopped == 1 && rig.outcome == AUTH_STOPPED);
+	CU_ASSERT_TRUE(rig.entry.closed == 1 && rig.entry.others == 0);
+	CU_ASSERT_EQUAL(rig_gen(id), 0);
+	rig_close();
+}
+
+/* A callback of it that fails: no node; at the stop: the outcome says so. A dataplane that dies
+ * while it makes it is buried as ever. */
+static void test_entry_fails(void)
+{
+	rig_open_bare();
+	rig.entry.fails = true;
+	rig_start_host();
+	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_ERROR);
+	CU_ASSERT_TRUE(rig.stopped == 1 && rig.entry.asked == 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(rig.stop_text, "Entry Spot"));
+	CU_ASSERT_FALSE(lease_there());
+	rig_close();
+
+	rig_open();
+	rig.entry.fails = true;
+	rig_shutdown(1000);
+	CU_ASSERT_TRUE(rig.stopped == 1 && rig.outcome == AUTH_FORCE_STOPPED &&
+		       rig.stop_reason == AUTH_STOP_TEARDOWN);
+	rig_close();
+
+	rig_open_bare();
+	rig.entry.hold = true;
+	rig_start_host();
+	rig_kill_dp();
+	rig.entry.hold = false;
+	rig_start_host();
+	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_SERVING);
+	CU_ASSERT_EQUAL(rig.entry.made, 1);
+	rig_close();
+}
+
 /* A start that hangs ends with the stop: its caller hears it once, nothing of it stays, and the
  * rest is closed in time (S-DRAIN-5). */
 static void test_stop_ends_a_start_under_way(void)
@@ -630,6 +701,8 @@ static const struct t_case cases[] = {
 	T(test_stop_twice_and_without_host, "A-DRAIN-6", "A-DRAIN-9", "S-CLOSING-3"),
 	T(test_outcomes, "A-DRAIN-3", "S-CLOSING-3", "S-DRAIN-6", "A-DRAIN-9"),
 	T(test_states, "S-DRAIN-1", "A-DRAIN-1"),
+	T(test_entry, "S-ENTRY-1", "S-ENTRY-2", "S-CLOSE-1", "A-DRAIN-4"),
+	T(test_entry_fails, "S-ENTRY-1", "S-CLOSING-3"),
 	T(test_stop_ends_a_start_under_way, "S-DRAIN-5"),
 	T(test_stop_with_store_trouble, "A-DRAIN-3"),
 };

@@ -150,6 +150,7 @@ static void restart(bool both)
 	if (both || !run.dp_alive) {
 		snprintf(run.rid, sizeof(run.rid), "%.*s", rig.id.rid.len, rig.id.rid.b);
 		memset(rig.objects, 0, sizeof(rig.objects));
+		rig.entry.is_there = false;
 		rig.dead_dp = true;
 		rig_start_host();
 		run.crashes++;

@@ -187,7 +187,7 @@ static void test_host_a_broken_link_repeats_what_was_under_way(void)
 
 static void test_host_a_restarted_control_takes_the_lifecycle_over(void)
 {
-	uint64_t deadline, gen, lease_gen;
+	uint64_t deadline, gen, lease_gen, states;
 	char id[32], rid[256];
 
 	begin("sqlite");
@@ -204,8 +204,10 @@ static void test_host_a_restarted_control_takes_the_lifecycle_over(void)
 	t_ctl_plant(rig.f, "orphan", gen + 1000, DP_OBJECT_READY);
 	rig.now += 2 * CLOCK_NS_PER_S;
 	CU_ASSERT_FATAL(rig.now < deadline);
+	states = rig_seen()->host_states;
 	rig_control("sqlite");
-	UNTIL(rig_seen()->objects == 40 && rig_seen()->lease_deadline > deadline);
+	UNTIL(rig_seen()->objects == 40 && rig_seen()->lease_deadline > deadline &&
+	      rig_seen()->host_states > states);
 	CU_ASSERT_PTR_NULL(t_ctl_find(rig.f, "orphan"));
 	CU_ASSERT_EQUAL(rig_seen()->ready, 40);
 	CU_ASSERT_EQUAL(rig_seen()->lease_gen, lease_gen);

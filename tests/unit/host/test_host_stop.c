@@ -63,6 +63,7 @@ static void test_stop_closes_each_spot_once_and_frees_everything(void)
 	UNTIL(rig.finished);
 	CU_ASSERT_EQUAL(rig.exit_code, HOST_EXIT_OK);
 	CU_ASSERT_EQUAL(rig_seen()->on_closing[SPL_CLOSING_HOST_SHUTDOWN], 50);
+	CU_ASSERT_EQUAL(rig_seen()->entry_closings, 1);
 	CU_ASSERT_EQUAL(rig_seen()->objects, 0);
 	CU_ASSERT_EQUAL(rig_seen()->exits, 1);
 	CU_ASSERT_EQUAL(rig_seen()->exit_forced, 0);
@@ -185,7 +186,8 @@ static void test_stop_ends_when_the_dataplane_dies_in_it(void)
 }
 
 static const struct t_case cases[] = {
-	T(test_stop_closes_each_spot_once_and_frees_everything, "S-DRAIN-3", "A-DRAIN-4"),
+	T(test_stop_closes_each_spot_once_and_frees_everything, "S-DRAIN-3", "A-DRAIN-4",
+	  "S-ENTRY-2"),
 	T(test_stop_refuses_new_work_and_answers_while_it_runs, "A-DRAIN-6", "A-DRAIN-11",
 	  "A-DRAIN-2", "S-DRAIN-1"),
 	T(test_stop_past_its_deadline_is_forced_and_still_frees, "A-DRAIN-3", "S-DRAIN-4"),

@@ -206,6 +206,11 @@ static const char *bad(const struct spl_stage *d, int rc)
 		CU_ASSERT_PTR_NOT_NULL(strstr(bad(&d, -EINVAL), says)); \
 	} while (0)
 
+static int made(struct spl_turn *turn, void *state, const struct spl_message *request)
+{
+	return SPL_DONE;
+}
+
 static void test_refused_descriptors(void)
 {
 	static const struct spl_handler none = {NULL, SPL_TAKES_SEND, on_x};
@@ -236,6 +241,7 @@ static void test_refused_descriptors(void)
 	BAD("PER_ACTOR is for User Spots", d.mode = SPL_MODE_PER_ACTOR);
 	BAD("PER_ACTOR is for User Spots", d.mode = SPL_MODE_PER_ACTOR; d.kind = SPL_KIND_ENTRY;
 	    d.relocation = SPL_RELOCATION_RECREATE);
+	BAD("on_create is for User Spots", d.kind = SPL_KIND_INSTANCE; d.on_create = made);
 	BAD("never moves", d.kind = SPL_KIND_ENTRY; d.relocation = SPL_RELOCATION_RECREATE);
 	BAD("state_bytes is", d.state_bytes = SPL_STATE_BYTES_MAX + 1);
 	BAD("queue_bytes is 1023", d.queue_bytes = 1023);
@@ -275,6 +281,33 @@ static void test_many(void)
 	stage_set_free(s);
 }
 
+/* A node has one Entry Spot: of the module that has the type, or one without handlers. */
+static void test_entry(void)
+{
+	struct stage_set *s = stage_set_new();
+	struct spl_stage entry = good, other = good;
+
+	entry.kind = other.kind = SPL_KIND_ENTRY;
+	entry.type = "gate";
+	other.type = "door";
+	CU_ASSERT_PTR_NULL(stage_set_entry(s));
+	CU_ASSERT_EQUAL(stage_set_add(s, &good, "user", &at, why), 0);
+	CU_ASSERT_EQUAL(stage_set_complete(s, why), 0);
+	CU_ASSERT_EQUAL(stage_set_count(s), 2);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(stage_set_entry(s));
+	CU_ASSERT_EQUAL(stage_set_entry(s)->desc->handler_count, 0);
+	stage_set_free(s);
+	s = stage_set_new();
+	CU_ASSERT_EQUAL(stage_set_add(s, &entry, "gate.so", &at, why), 0);
+	CU_ASSERT_EQUAL(stage_set_complete(s, why), 0);
+	CU_ASSERT_EQUAL(stage_set_count(s), 1);
+	CU_ASSERT_PTR_EQUAL(stage_set_entry(s)->desc, &entry);
+	CU_ASSERT_EQUAL(stage_set_add(s, &other, "door.so", &at, why), 0);
+	CU_ASSERT_EQUAL(stage_set_complete(s, why), -EINVAL);
+	CU_ASSERT(strstr(why, "gate.so") && strstr(why, "door.so"));
+	stage_set_free(s);
+}
+
 /* The most handlers a stage may have: each is found, nothing else is. */
 static void test_handler_table(void)
 {
@@ -311,6 +344,7 @@ static const struct t_case cases[] = {
 	T(test_refused_permissions),
 	T(test_refused_descriptors, "S-KIND-1", "S-KIND-4", "S-ROLE-3"),
 	T(test_many, "S-NAME-6"),
+	T(test_entry, "S-ENTRY-1"),
 	T(test_handler_table, "S-NAME-7", "S-DIR-10"),
 };
 
