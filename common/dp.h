@@ -117,6 +117,7 @@ enum dp_type {
 	F(u32, queue_bytes) \
 	F(u32, request_timeout_ms) \
 	F(u32, send_timeout_ms) \
+	F(u32, create_timeout_ms) \
 	F(u32, turn_budget_us) \
 	F(u32, lifecycle_cap) \
 	F(u32, route_cache_ms) \

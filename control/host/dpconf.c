@@ -120,6 +120,7 @@ static void put_numbers(struct dp_config *m, const struct config *cfg)
 	m->work_result_bytes = (uint64_t)cfg->workers.results_mb << 20;
 	m->instance_idle_ms = cfg->timeouts.instance_idle_ms;
 	m->request_timeout_ms = cfg->timeouts.request_ms;
+	m->create_timeout_ms = cfg->timeouts.create_ms;
 	m->send_timeout_ms = cfg->timeouts.send_ms;
 	m->turn_budget_us = cfg->dataplane.turn_budget_us;
 	m->lifecycle_cap = cfg->dataplane.lifecycle_cap;

@@ -107,6 +107,9 @@ static void take_event(struct agent *a, struct lane_event *e)
 	case LANE_EV_MISSING:
 		agent_missing(a, e);
 		break;
+	case LANE_EV_CREATE:
+		agent_create(a, e);
+		break;
 	case LANE_EV_ACTIVATE:
 		agent_activate(a, e);
 		break;

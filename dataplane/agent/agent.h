@@ -156,6 +156,7 @@ struct agent {
 	TAILQ_HEAD(, agent_staged) staged;
 	struct agent_op op[AGENT_OPS_MAX];
 	uint32_t op_next;
+	uint64_t creations; /* of handlers so far: their operations' numbers */
 	struct lane_event *back[RUNCFG_LANES_MAX]; /* done, the ring was full */
 	uint8_t out[DP_PACKET_MAX];		   /* packet being written */
 };
@@ -200,6 +201,7 @@ void agent_self_close(struct agent *a, struct lane_event *e);
 void agent_mesh_event(struct agent *a, struct lane_event *e);
 void agent_mesh_done(struct agent *a, const struct sock_packet *p);
 void agent_missing(struct agent *a, struct lane_event *e);
+void agent_create(struct agent *a, struct lane_event *e);
 void agent_activate(struct agent *a, struct lane_event *e);
 void agent_call(struct agent *a, const struct sock_packet *p);
 void agent_called(struct agent *a, struct lane_event *e);

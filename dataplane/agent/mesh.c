@@ -37,6 +37,20 @@ static struct agent_op *op_of(struct agent *a, uint64_t number)
 	return op->is_used && op_number(a, op) == number ? op : NULL;
 }
 
+static enum lane_verb answer_verb(const struct lane_event *e)
+{
+	switch ((int)e->kind) {
+	case LANE_EV_MESH:
+		return LANE_REPLY;
+	case LANE_EV_ACTIVATE:
+		return LANE_ACTIVATED;
+	case LANE_EV_CREATE:
+		return LANE_CREATED;
+	default:
+		return LANE_RESOLVED;
+	}
+}
+
 /* Answers the peer or Spot that an event came from, and gives the event back. */
 static void answer(struct agent *a, struct lane_event *e, uint8_t kind, struct pack_bytes body)
 {
@@ -46,11 +60,7 @@ static void answer(struct agent *a, struct lane_event *e, uint8_t kind, struct p
 
 	if (!is_mesh && e->origin == SPOT_FROM_LANE)
 		lane = (unsigned)e->flow;
-	cmd = agent_command_new(a, lane,
-				is_mesh			      ? LANE_REPLY
-				: e->kind == LANE_EV_ACTIVATE ? LANE_ACTIVATED
-							      : LANE_RESOLVED,
-				NULL);
+	cmd = agent_command_new(a, lane, answer_verb(e), NULL);
 	if (cmd && body.len) {
 		cmd->blob = malloc(body.len);
 		if (cmd->blob)
@@ -133,6 +143,54 @@ void agent_missing(struct agent *a, struct lane_event *e)
 	}
 	m.body.len = (uint32_t)n;
 	ask(a, e, SPL_MSG_RESOLVE, &m);
+}
+
+/* The body of a handler's creation, for the caller to free; NULL without memory. */
+static uint8_t *creation_body(struct agent *a, const struct lane_event *e, struct pack_bytes *out)
+{
+	struct wire_create c = {
+		.mode = e->id.len ? WIRE_GET_OR_CREATE : WIRE_CREATE,
+		.operation = ++a->creations,
+		.id = {e->id.b, e->id.len},
+		.type = {e->type.b, e->type.len},
+		.request = {e->data, e->bytes},
+	};
+	size_t cap = (size_t)e->bytes + 2 * (1 + SPL_NAME_BYTES_MAX) + 32;
+	uint8_t *p = malloc(cap), random[16];
+	char minted[37];
+	int n;
+
+	if (!p)
+		return NULL;
+	if (!e->id.len) {
+		a->random(a->random_ctx, random, sizeof(random));
+		spl_uuid4(random, minted);
+		c.id = (struct pack_bytes){minted, 36};
+	}
+	n = wire_create_put(p, cap, &c);
+	if (n < 0) {
+		free(p);
+		return NULL;
+	}
+	*out = (struct pack_bytes){p, (uint32_t)n};
+	return p;
+}
+
+void agent_create(struct agent *a, struct lane_event *e)
+{
+	struct dp_mesh_op m = {.source = a->node_gen, .source_rid = {a->rid.b, a->rid.len}};
+	uint8_t *body;
+
+	if (a->host_state == DP_HOST_DRAINING) {
+		answer(a, e, SPL_E_SHUTTING_DOWN, nothing);
+		return;
+	}
+	body = creation_body(a, e, &m.body);
+	if (body)
+		ask(a, e, SPL_MSG_CREATE, &m);
+	else
+		answer(a, e, SPL_E_CAPACITY_EXCEEDED, nothing);
+	free(body);
 }
 
 /* Control bounds it by its own time for creations, and its loss ends it too. */

@@ -32,7 +32,7 @@ static int load_stages(struct agent *a, char *err, size_t n)
 		uint16_t index;
 
 		rc = stage_set_load(a->stages, a->cfg.stage[i].module, a->cfg.stage[i].symbol,
-					a->cfg.stage_dir, a->cfg.n_stage_dirs, &index, why);
+				    a->cfg.stage_dir, a->cfg.n_stage_dirs, &index, why);
 
 		if (rc) {
 			snprintf(err, n, "%s", why);
@@ -150,6 +150,7 @@ static void lane_numbers(struct agent *a)
 		.send_ms = c->send_timeout_ms,
 		.message_max = c->message_max,
 		.request_ms = c->request_timeout_ms,
+		.create_ms = c->create_timeout_ms,
 		.clock_hz = a->sh.tsc_hz,
 		.fake_clock = a->sh.fake_ns,
 	};

@@ -262,6 +262,9 @@ void lane_command(struct lane *l, struct lane_command *c)
 	case LANE_RESOLVED:
 		resolved(l, c);
 		break;
+	case LANE_CREATED:
+		spot_created(l->spots, c->correlation, c->error, c->data, c->bytes);
+		break;
 	case LANE_ACTIVATED:
 		activated(l, c);
 		break;

@@ -27,6 +27,7 @@ enum lane_verb {
 	LANE_CALL,	/* a send or request of control, to a Spot */
 	LANE_REPLY,	/* a reply to a peer's control message */
 	LANE_RESOLVED,	/* what became of a LANE_EV_MISSING */
+	LANE_CREATED,	/* what became of a LANE_EV_CREATE: `error`, `data`, its `correlation` */
 	LANE_ACTIVATED, /* what became of a LANE_EV_ACTIVATE: `key`, `error`, its `correlation` */
 	LANE_INVENTORY, /* a page of it */
 	LANE_FREE,	/* give back `mem` of this lane */
@@ -91,6 +92,7 @@ enum lane_event_kind {
 	LANE_EV_MESH = 1,     /* a control message of a peer */
 	LANE_EV_MISSING,      /* a request of a Spot here met no Spot */
 	LANE_EV_ACTIVATE,     /* messages wait for an Instance Spot */
+	LANE_EV_CREATE,	      /* a handler asks for a Spot */
 	LANE_EV_CLOSE_WANTED, /* a stage closes its own Spot, or it has been idle */
 	LANE_EV_CALLED,	      /* the end of a LANE_CALL request */
 	LANE_EV_FAILED,	      /* a callback failed, for the log */
@@ -106,7 +108,8 @@ struct lane_event {
 	uint16_t lane;
 	uint16_t content;
 	uint32_t bytes, charge;
-	const void *data; /* MESH: body; CALLED: reply; FAILED: name of the packet or timer */
+	const void *data; /* MESH: body; CREATE: request; CALLED: reply; FAILED: name of the packet
+			     or timer */
 	void *buf;	  /* what `data` lies in, a buffer handle of the lane */
 	uint64_t flow, correlation; /* FAILED: so many before it that were not told; ACTIVATE: the
 				       room's serial number */
@@ -114,8 +117,8 @@ struct lane_event {
 	uint64_t object_generation;
 	struct spl_key key;
 	const struct spot_stage *stage; /* FAILED */
-	struct spl_name id;		/* MISSING, ACTIVATE, CLOSE_WANTED, FAILED */
-	struct spl_name type;		/* ACTIVATE */
+	struct spl_name id;   /* MISSING, ACTIVATE, CREATE (len 0: none), CLOSE_WANTED, FAILED */
+	struct spl_name type; /* ACTIVATE, CREATE */
 };
 
 #endif

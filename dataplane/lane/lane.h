@@ -322,8 +322,9 @@ static inline const struct spl_target *lane_target_of(const struct spl_key *key)
 	return (const struct spl_target *)(const void *)key;
 }
 
-/* work.c. */
+/* work.c, create.c. */
 int lane_env_work(void *host, const struct spot_work *w);
+int lane_env_create(void *host, const struct spot_creation *c);
 
 /* A message with room for `bytes` in this lane's memory; NULL without. */
 struct lane_message *lane_message_new(struct lane *l, uint32_t bytes);

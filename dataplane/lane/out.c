@@ -413,6 +413,7 @@ const struct spot_env lane_env = {
 	.release = env_release,
 	.missing = env_missing,
 	.activate = env_activate,
+	.create = lane_env_create,
 	.answer = env_answer,
 	.failed = env_failed,
 	.close_wanted = env_close_wanted,

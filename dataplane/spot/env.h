@@ -82,6 +82,14 @@ struct spot_work {
 	uint64_t deadline;    /* cycles */
 };
 
+/* A creation that a handler asks for. Everything is borrowed until create() returns. */
+struct spot_creation {
+	struct pack_bytes type, id; /* legal names; no id: one is made for it */
+	struct pack_bytes request;
+	uint64_t correlation;
+	uint64_t deadline; /* cycles */
+};
+
 /* Which command an answer belongs to. */
 enum spot_verb {
 	SPOT_PREPARE,
@@ -165,6 +173,10 @@ struct spot_env {
 	int (*activate)(void *host, const struct spl_key *key, const struct spot_intent *intent,
 			uint64_t serial);
 
+	/* Asks control to create, or get, a Spot (S-CREATE-11): spot_created() follows. 0 when it
+	 * took that over; negative: there is no room for the question. */
+	int (*create)(void *host, const struct spot_creation *creation);
+
 	/* The one answer to a command. Must take it: the agent keeps no more commands open than
 	 * the host has room for answers. */
 	void (*answer)(void *host, const struct spot_answer *answer);
@@ -207,6 +219,7 @@ struct spot_conf {
 	uint32_t send_ms;		  /* so long, when the sender did not say */
 	uint32_t message_max;		  /* payload bytes */
 	uint32_t request_ms;		  /* default timeout of spl_request() */
+	uint32_t create_ms;		  /* and of spl_create() */
 	uint32_t idle_ms; /* 0..SPOT_IDLE_MS_MAX: of Instance Spots (S-IDLE-1); 0 = never */
 	uint64_t clock_hz;
 	const uint64_t *fake_clock; /* NULL: the cycle counter */

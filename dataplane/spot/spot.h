@@ -70,6 +70,11 @@ struct spot_reply {
 };
 void spot_reply_in(struct spot_lane *lane, const struct spot_reply *reply);
 
+/* What became of spot_env.create(): `body` as wire_create_reply_put() makes it, copied; empty
+ * unless `kind` is SPL_OK. */
+void spot_created(struct spot_lane *lane, uint64_t correlation, uint8_t kind, const void *body,
+		  uint32_t bytes);
+
 /* A lane that spot_env.cast() gave a publish has done with it: `token` as it was given. */
 void spot_cast_returned(struct spot_lane *lane, uint32_t token);
 

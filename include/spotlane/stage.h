@@ -21,6 +21,7 @@
 #define SPOTLANE_STAGE_H
 
 #include <spotlane/call.h>
+#include <spotlane/create.h>
 #include <spotlane/errors.h>
 #include <spotlane/ids.h>
 #include <spotlane/limits.h>

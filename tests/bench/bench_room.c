@@ -65,6 +65,11 @@ static void host_answer(void *host, const struct spot_answer *a)
 		abort();
 }
 
+static int host_create(void *host, const struct spot_creation *creation)
+{
+	return -1;
+}
+
 static int host_work(void *host, const struct spot_work *work)
 {
 	return -1;
@@ -113,6 +118,7 @@ static struct spot_lane *make(uint32_t spots, struct spl_key *keys, const struct
 		.activate = host_activate,
 		.answer = host_answer,
 		.work = host_work,
+		.create = host_create,
 		.failed = host_failed,
 	};
 	void *mem[SPOT_MEM_COUNT];

@@ -97,6 +97,7 @@ void t_node_start(struct t_node *n, const struct t_node_conf *c)
 			 .send_ms = 1000,
 			 .message_max = SPL_MESSAGE_BYTES_MAX,
 			 .request_ms = 30000,
+			 .create_ms = 30000,
 			 .fake_clock = c->fake_ns,
 			 .secret = {1, 2, 3, 4}},
 	};

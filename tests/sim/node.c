@@ -44,6 +44,7 @@ static void numbers(struct world *w, struct dp_config *c)
 		.lane_memory = 2 << 20,
 		.queue_count = 1024,
 		.queue_bytes = 1 << 20,
+		.create_timeout_ms = 5000,
 		.request_timeout_ms = 2000,
 		.send_timeout_ms = 500,
 		.turn_budget_us = 50,

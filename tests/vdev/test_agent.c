@@ -178,6 +178,7 @@ static struct dp_configured configure(struct rig *r, const char *device, const c
 		.lane_memory = 16 << 20,
 		.queue_count = 4096,
 		.queue_bytes = 64 << 20,
+		.create_timeout_ms = 5000,
 		.request_timeout_ms = 30000,
 		.send_timeout_ms = 1000,
 		.turn_budget_us = 50,

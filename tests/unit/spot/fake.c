@@ -4,6 +4,7 @@
 
 #include "common/ids.h"
 #include "common/wire_msg.h"
+#include "common/wire_msg.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -141,6 +142,26 @@ static int host_work(void *host, const struct spot_work *w)
 	return 0;
 }
 
+static int host_create(void *host, const struct spot_creation *c)
+{
+	struct fake_lane *fl = host;
+	struct fake *f = fl->f;
+	struct fake_creation *to = &f->creation[f->creations];
+
+	if (f->create_error)
+		return f->create_error;
+	CU_ASSERT_FATAL(f->creations++ < 16);
+	snprintf(to->type, sizeof(to->type), "%.*s", (int)c->type.len, (const char *)c->type.p);
+	snprintf(to->id, sizeof(to->id), "%.*s", (int)c->id.len,
+		 c->id.len ? (const char *)c->id.p : "");
+	snprintf(to->request, sizeof(to->request), "%.*s", (int)c->request.len,
+		 c->request.len ? (const char *)c->request.p : "");
+	to->correlation = c->correlation;
+	to->deadline = c->deadline;
+	to->lane = fl->index;
+	return 0;
+}
+
 static void host_ended(void *host, struct spot_rec *const *recs, unsigned n)
 {
 	CU_ASSERT_FATAL(n >= 1 && n <= 64);
@@ -249,6 +270,7 @@ void fake_init(struct fake *f, unsigned lanes)
 		.send_ms = 200,
 		.message_max = 65536,
 		.request_ms = 1000,
+		.create_ms = 3000,
 		.clock_hz = FAKE_HZ,
 		.secret = {1, 2, 3, 4},
 	};
@@ -261,6 +283,7 @@ void fake_start(struct fake *f)
 		.send = host_send,
 		.cast = host_cast,
 		.work = host_work,
+		.create = host_create,
 		.ended = host_ended,
 		.release = host_release,
 		.missing = host_missing,
@@ -519,6 +542,25 @@ void fake_work_ends(struct fake *f, unsigned i, uint8_t kind, const char *text)
 	r.payload_bytes = text ? (uint32_t)strlen(text) : 0;
 	r.buf = b;
 	spot_reply_in(f->lane[0].l, &r);
+}
+
+void fake_creation_ends(struct fake *f, unsigned i, uint8_t kind, int state, const char *id,
+			const char *reply)
+{
+	struct wire_create_reply c = {
+		.state = (uint8_t)state,
+		.ref = {.id = {id, id ? (uint32_t)strlen(id) : 0},
+			.generation = 77,
+			.mesh = {"m", 1},
+			.rid = {"r", 1}},
+		.reply = {reply, reply ? (uint32_t)strlen(reply) : 0},
+	};
+	uint8_t body[512];
+	int n = kind == SPL_OK ? wire_create_reply_put(body, sizeof(body), &c) : 0;
+
+	CU_ASSERT_FATAL(n >= 0);
+	spot_created(f->lane[f->creation[i].lane].l, f->creation[i].correlation, kind, body,
+		     (uint32_t)n);
 }
 
 static bool take_ring(struct fake_lane *fl)

@@ -69,6 +69,13 @@ struct fake {
 	char work_input[16][64];
 	unsigned works;
 	int work_error;
+	struct fake_creation { /* asked for; texts cut */
+		char type[32], id[32], request[64];
+		uint64_t correlation, deadline;
+		uint32_t lane;
+	} creation[16];
+	unsigned creations;
+	int create_error;
 	struct spl_key missing_key;
 	uint64_t missing_correlation;
 	uint8_t missing_origin;
@@ -129,6 +136,10 @@ void fake_missing_says(struct fake *f, uint64_t correlation, uint8_t kind, const
 
 /* The end of f->work[i]: its result comes back, as the workers would send it. */
 void fake_work_ends(struct fake *f, unsigned i, uint8_t kind, const char *text);
+
+/* The end of f->creation[i]: what control says of it, and on_create's reply. */
+void fake_creation_ends(struct fake *f, unsigned i, uint8_t kind, int state, const char *id,
+			const char *reply);
 
 /* Passes until nothing is ready and no ring holds anything; at most `max` passes. */
 void fake_run(struct fake *f);
