@@ -9,6 +9,7 @@ struct state {
 	uint32_t inside;
 	uint32_t yielded; /* handlers that gave the gate back */
 	uint32_t asks;
+	uint64_t poked;	 /* number of its last poke */
 	uint64_t number; /* among the incarnations of its id */
 	uint64_t used;	 /* when its last work ended */
 	struct spl_target other;
@@ -284,11 +285,87 @@ static int on_peeked(struct spl_turn *t, void *state, const struct spl_result *r
 	}
 	if (r->kind != SPL_OK && r->kind != SPL_E_UNAVAILABLE && r->kind != SPL_E_NOT_FOUND &&
 	    r->kind != SPL_E_DEADLINE_EXCEEDED && r->kind != SPL_E_CAPACITY_EXCEEDED &&
-	    r->kind != SPL_E_SHUTTING_DOWN && r->kind != SPL_E_INTERNAL_FAILURE)
+	    r->kind != SPL_E_SHUTTING_DOWN && r->kind != SPL_E_INTERNAL_FAILURE &&
+	    r->kind != SPL_E_TYPE_MISMATCH)
 		sim_problem(sim, "a call between Spots ended with %s", spl_error_name(r->kind));
 	spl_reply(t, SPL_CONTENT_RAW, &r->kind, sizeof(r->kind));
 	s->used = sim->now;
 	return SPL_DONE;
+}
+
+/* Asked for by a handler: made, there, or refused with a kind of creations. */
+static int on_made(struct spl_turn *t, void *state, const struct spl_result *r, void *ctx)
+{
+	unsigned other = (((struct state *)state)->spot * 5 + 3) % sim->plan.spots;
+	struct spl_created c;
+
+	if (r->kind == SPL_OK) {
+		if (spl_created_of(r, &c) || c.state == SPL_CREATED_REJECTED ||
+		    c.id.len != strlen(sim->spot[other].id) ||
+		    memcmp(c.id.b, sim->spot[other].id, c.id.len) != 0)
+			sim_problem(sim, "a handler's creation ended with another's result");
+		sim->counts.made[c.state == SPL_CREATED_NEW]++;
+	}
+	return on_peeked(t, state, r, ctx);
+}
+
+/* A send that was waited for has been admitted, or never is. */
+static int on_told(struct spl_turn *t, void *state, const struct spl_result *r, void *ctx)
+{
+	struct state *s = state;
+
+	if (r->kind == SPL_OK) {
+		sim->counts.told++;
+	} else if (sim->plan.lanes == 1) { /* elsewhere a forced end comes without the answer */
+		if (sim->poke[s->poked % SIM_POKES] == SIM_POKED)
+			sim_problem(sim, "a send that was delivered has failed");
+		sim->poke[s->poked % SIM_POKES] = SIM_POKE_FAILED;
+	}
+	return on_peeked(t, state, r, ctx);
+}
+
+static int on_poke(struct spl_turn *t, void *state, const struct spl_message *m)
+{
+	struct state *s = state;
+	uint64_t n;
+
+	check_start(s);
+	if (s->inside || m->is_request || m->payload_bytes != sizeof(n))
+		sim_problem(sim, "a poke beside another callback, or not as it was sent");
+	memcpy(&n, m->payload, sizeof(n));
+	if (n + SIM_POKES <= sim->pokes)
+		return SPL_DONE; /* too long ago to be remembered */
+	if (sim->poke[n % SIM_POKES] == SIM_POKED)
+		sim_problem(sim, "a send is delivered twice");
+	if (sim->poke[n % SIM_POKES] == SIM_POKE_FAILED)
+		sim_problem(sim, "a send is delivered that was given up");
+	sim->poke[n % SIM_POKES] = SIM_POKED;
+	s->used = sim->now;
+	return SPL_DONE;
+}
+
+/* What a handler waits for before it answers. */
+static int start_call(struct spl_turn *t, struct state *s, unsigned other, enum spl_wait wait,
+		      struct spl_call **call, spl_result_fn *then)
+{
+	const char *id = sim->spot[other].id;
+	const struct spl_creation c = {
+		.type = "sim", .id = id, .id_bytes = strlen(id), .timeout_ms = 400};
+
+	*then = on_peeked;
+	if (s->asks % 8 == 6 && !is_twin(other)) {
+		*then = on_made;
+		return spl_create(t, &c, wait, call);
+	}
+	if (s->asks % 8 == 5) { /* under HOLD */
+		*then = on_told;
+		s->poked = sim->pokes++;
+		sim->poke[s->poked % SIM_POKES] = 0;
+		return spl_send_wait(t, &s->other, spl_packet_key("poke", 4), SPL_CONTENT_RAW,
+				     &s->poked, sizeof(s->poked), 100, call);
+	}
+	return spl_request(t, &s->other, spl_packet_key("peek", 4), SPL_CONTENT_RAW, NULL, 0, 200,
+			   wait, call);
 }
 
 /* Counts as a message too; asks another Spot before it answers, by turns under HOLD and YIELD. */
@@ -298,6 +375,7 @@ static int on_ask(struct spl_turn *t, void *state, const struct spl_message *m)
 	unsigned other = (s->spot * 5 + 3) % sim->plan.spots;
 	bool yields = s->asks++ & 1;
 	struct spl_call *call;
+	spl_result_fn then;
 
 	check_start(s);
 	if (s->inside++)
@@ -306,12 +384,12 @@ static int on_ask(struct spl_turn *t, void *state, const struct spl_message *m)
 	if (other + 1 == s->spot ||
 	    spl_target_set(&s->other, sim->spot[other].id, strlen(sim->spot[other].id)) ||
 	    spl_target_set_instance(&s->other, sim->spot[other].target.instance) ||
-	    spl_request(t, &s->other, spl_packet_key("peek", 4), SPL_CONTENT_RAW, NULL, 0, 200,
-			yields ? SPL_WAIT_YIELD : SPL_WAIT_HOLD, &call)) {
+	    start_call(t, s, other, yields ? SPL_WAIT_YIELD : SPL_WAIT_HOLD, &call, &then)) {
 		s->inside--;
 		return SPL_FAIL(SPL_E_CAPACITY_EXCEEDED);
 	}
-	if (spl_call_then(t, call, on_peeked, yields ? s : NULL))
+	yields = yields && then != on_told;
+	if (spl_call_then(t, call, then, yields ? s : NULL))
 		sim_problem(sim, "spl_call_then refuses its own call");
 	if (yields) {
 		s->inside--;
@@ -336,6 +414,7 @@ static const struct spl_handler handlers[] = {
 	{"put", SPL_TAKES_SEND | SPL_TAKES_REQUEST, on_put},
 	{"ask", SPL_TAKES_REQUEST, on_ask},
 	{"peek", SPL_TAKES_REQUEST, on_peek},
+	{"poke", SPL_TAKES_SEND, on_poke},
 };
 
 const struct spl_stage sim_stage = {

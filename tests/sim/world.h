@@ -72,6 +72,8 @@ struct sim_counts {
 	uint64_t handled, fenced; /* messages; steps of a node after its lease */
 	uint64_t publishes, heard, ticks;
 	uint64_t started, evicted; /* Instance Spots */
+	uint64_t made[2];	   /* asked for by handlers: there, new */
+	uint64_t told;		   /* sends of handlers that were admitted */
 };
 
 /* One client and what it is owed. */
@@ -101,7 +103,12 @@ struct sim_spot {
 struct sim_control; /* control.c */
 struct sim_queue;   /* sock.c */
 
+#define SIM_POKES 65536u
+enum { SIM_POKED = 1, SIM_POKE_FAILED = 2 };
+
 struct world {
+	uint64_t pokes; /* sends of handlers that wait to know, and what became of the last */
+	uint8_t poke[SIM_POKES];
 	uint64_t seed, now;
 	struct t_rand rand;
 	struct sim_plan plan;
