@@ -131,11 +131,12 @@ static int host_work(void *host, const struct spot_work *w)
 {
 	struct fake *f = ((struct fake_lane *)host)->f;
 
-	CU_ASSERT_FATAL(f->works < 16 && w->input_bytes < sizeof(f->work_input[0]));
+	CU_ASSERT_FATAL(w->input_bytes < sizeof(f->work_input[0]));
 	CU_ASSERT(w->stage && !w->cpu != !w->io);
-	if (f->work_error)
-		return f->work_error;
+	if (f->work_error || f->works == FAKE_ASKED)
+		return f->work_error ? f->work_error : -EAGAIN;
 	f->work[f->works] = *w;
+	f->work_lane[f->works] = ((struct fake_lane *)host)->index;
 	if (w->input_bytes)
 		memcpy(f->work_input[f->works], w->input, w->input_bytes);
 	f->work_input[f->works++][w->input_bytes] = '\0';
@@ -148,9 +149,9 @@ static int host_create(void *host, const struct spot_creation *c)
 	struct fake *f = fl->f;
 	struct fake_creation *to = &f->creation[f->creations];
 
-	if (f->create_error)
-		return f->create_error;
-	CU_ASSERT_FATAL(f->creations++ < 16);
+	if (f->create_error || f->creations == FAKE_ASKED)
+		return f->create_error ? f->create_error : -EAGAIN;
+	f->creations++;
 	snprintf(to->type, sizeof(to->type), "%.*s", (int)c->type.len, (const char *)c->type.p);
 	snprintf(to->id, sizeof(to->id), "%.*s", (int)c->id.len,
 		 c->id.len ? (const char *)c->id.p : "");
@@ -541,7 +542,7 @@ void fake_work_ends(struct fake *f, unsigned i, uint8_t kind, const char *text)
 	r.payload = b->bytes;
 	r.payload_bytes = text ? (uint32_t)strlen(text) : 0;
 	r.buf = b;
-	spot_reply_in(f->lane[0].l, &r);
+	spot_reply_in(f->lane[f->work_lane[i]].l, &r);
 }
 
 void fake_creation_ends(struct fake *f, unsigned i, uint8_t kind, int state, const char *id,

@@ -16,6 +16,8 @@
 #define FAKE_MS		 1000000u
 #define FAKE_LIST	 65536
 
+#define FAKE_ASKED	 16 /* works, and creations, that it takes */
+
 #define FAKE_CAST_RETURN 221u /* kind of what gives a cast back to its lane */
 
 /* A reply, or a message for another lane, that left. */
@@ -65,15 +67,16 @@ struct fake {
 	uint64_t activate_serial;
 	char failure[96]; /* the last: "timer|packet NAME of SPOT (TYPE): KIND" */
 	_Atomic uint32_t *topic_lanes;
-	struct spot_work work[16]; /* handed over; of `input` the bytes below */
-	char work_input[16][64];
+	struct spot_work work[FAKE_ASKED]; /* handed over; of `input` the bytes below */
+	char work_input[FAKE_ASKED][64];
+	uint32_t work_lane[FAKE_ASKED];
 	unsigned works;
 	int work_error;
 	struct fake_creation { /* asked for; texts cut */
 		char type[32], id[32], request[64];
 		uint64_t correlation, deadline;
 		uint32_t lane;
-	} creation[16];
+	} creation[FAKE_ASKED];
 	unsigned creations;
 	int create_error;
 	struct spl_key missing_key;

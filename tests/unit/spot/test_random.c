@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Random histories over 1 and 3 lanes: messages, waits, refusals, creations, closes, fences,
- * deadlines, lease and permit changes, full rings. After every step the counters add up, lane
- * memory and plan are sound and no two callbacks of a Spot overlap; at the end every request had
- * exactly one answer, every command too, and nothing is held.
+ * deadlines, lease and permit changes, full rings, timers, publishes, sends that wait, work and
+ * creations of handlers. After every step the counters add up, lane memory and plan are sound and
+ * no two callbacks of a Spot overlap; at the end every request had exactly one answer, every
+ * command too, and nothing is held. A few long histories, and 10 000 short ones.
  */
 #include "tests/unit/spot/teststage.h"
 
+#include "common/ids.h"
+
+#include <errno.h>
 #include <stdlib.h>
 
 #define f      test_rig
 #define IDS    24
-#define STEPS  6000
-#define EXTRAS 4 /* ids that never exist */
+#define LONG   6000u /* steps */
+#define SHORT  250u
+#define MANY   10000u /* short histories */
+#define EXTRAS 4      /* ids that never exist */
 
 static struct {
 	uint64_t generation; /* 0 = not asked for */
@@ -32,10 +38,133 @@ static const char *name(unsigned i)
 	return text[at];
 }
 
+/* ---- a stage that does what the test stage does, and more ---- */
+
+static struct spl_topic news;
+
+static int heard(struct spl_turn *turn, void *state, const struct spl_message *m,
+		 const struct spl_topic *topic)
+{
+	struct test_state *s = state;
+
+	CU_ASSERT_EQUAL(s->inside, 0);
+	CU_ASSERT(m->payload_bytes == 1 && *(const char *)m->payload == 'n');
+	s->count++;
+	return SPL_DONE;
+}
+
+static int on_configure(struct spl_turn *turn, void *state)
+{
+	return spl_subscribe(turn, &news, "news", heard) ? SPL_FAIL(SPL_E_INTERNAL_FAILURE)
+							 : SPL_DONE;
+}
+
+static int ended(struct spl_turn *turn, void *state, const struct spl_result *r, void *ctx)
+{
+	struct test_state *s = state;
+
+	CU_ASSERT_EQUAL(s->inside, 0);
+	CU_ASSERT(r->kind == SPL_CANCELLED || r->kind == SPL_OK || r->kind < SPL_ERROR_COUNT);
+	(void)spl_reply(turn, SPL_CONTENT_TEXT, "ended", 5);
+	return SPL_DONE;
+}
+
+static int compute(struct spl_work *work, const void *input, uint32_t bytes)
+{
+	return SPL_DONE;
+}
+
+/* "KIND WAIT ID": starts a call of that kind, and waits for it or not. */
+static int on_call(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	struct test_state *s = state;
+	struct spl_creation c = {.type = "test", .id = "made", .id_bytes = 4};
+	char kind = ' ', how = ' ', id[32] = "", text[64];
+	struct spl_target t;
+	enum spl_wait wait;
+	int rc = -EINVAL;
+
+	CU_ASSERT_EQUAL(s->inside, 0);
+	snprintf(text, sizeof(text), "%.*s", (int)m->payload_bytes, (const char *)m->payload);
+	if (sscanf(text, "%c %c %31s", &kind, &how, id) != 3 || spl_target_set(&t, id, strlen(id)))
+		return SPL_DONE;
+	wait = how == 'y' ? SPL_WAIT_YIELD : SPL_WAIT_HOLD;
+	switch (kind) {
+	case 't':
+		rc = spl_send_wait(turn, &t, spl_packet_key("add", 3), SPL_CONTENT_TEXT, "", 0, 15,
+				   &s->call);
+		break;
+	case 'p':
+		rc = spl_publish_wait(turn, &news, spl_packet_key("news", 4), SPL_CONTENT_TEXT, "n",
+				      1, 15, &s->call);
+		break;
+	case 'w':
+		rc = spl_run_cpu(turn, compute, "x", 1, 0, wait, how == 'n' ? NULL : &s->call);
+		break;
+	case 'c':
+		rc = spl_create(turn, &c, wait, &s->call);
+		break;
+	}
+	if (rc || how == 'n')
+		return SPL_DONE;
+	CU_ASSERT_EQUAL(spl_call_then(turn, s->call, ended, s), 0);
+	return SPL_SUSPENDED;
+}
+
+static int on_publish(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	(void)spl_publish(turn, &news, spl_packet_key("news", 4), SPL_CONTENT_TEXT, "n", 1);
+	return SPL_DONE;
+}
+
+static struct spl_handler handlers[SPL_HANDLERS_MAX] = {
+	{"call", SPL_TAKES_SEND | SPL_TAKES_REQUEST, on_call},
+	{"publish", SPL_TAKES_SEND, on_publish},
+};
+static struct spl_stage crowd, crowd_small;
+
+static void make_stages(void)
+{
+	uint32_t n = test_stage.handler_count;
+
+	if (crowd.handlers)
+		return;
+	memcpy(handlers + 2, test_stage.handlers, n * sizeof(handlers[0]));
+	crowd = test_stage;
+	crowd_small = test_stage_small;
+	crowd.handlers = crowd_small.handlers = handlers;
+	crowd.handler_count = crowd_small.handler_count = n + 2;
+	crowd.on_configure = crowd_small.on_configure = on_configure;
+	crowd.type = "crowd";
+	crowd_small.type = "crowd-small";
+	CU_ASSERT_EQUAL(spl_topic_set(&news, "world", 5, "news", 4), 0);
+}
+
+/* Whatever handlers have handed over ends in any order. */
+static void end_asked(void)
+{
+	static const uint8_t kinds[] = {SPL_OK, SPL_OK, SPL_E_INTERNAL_FAILURE, SPL_E_UNAVAILABLE};
+	uint8_t kind = kinds[t_rand_below(&rnd, T_COUNT(kinds))];
+
+	if (f.works && t_rand_below(&rnd, 2)) {
+		unsigned i = t_rand_below(&rnd, f.works), last = --f.works;
+
+		fake_work_ends(&f, i, kind, kind == SPL_OK ? "done" : NULL);
+		f.work[i] = f.work[last];
+		f.work_lane[i] = f.work_lane[last];
+	} else if (f.creations) {
+		unsigned i = t_rand_below(&rnd, f.creations), last = --f.creations;
+
+		fake_creation_ends(&f, i, kind, 1, "made", "x");
+		f.creation[i] = f.creation[last];
+	}
+}
+
 static void message(void)
 {
-	static const char *const packets[] = {"add",  "echo",  "log",	"absent", "misc", "send",
-					      "hold", "yield", "yield", "cancel", "timer"};
+	static const char *const packets[] = {"add",   "echo", "log",	"absent", "misc",
+					      "send",  "hold", "yield", "yield",  "cancel",
+					      "timer", "call", "call",	"publish"};
 	static const char *const misuses[] = {"fail",  "badcode", "suspended", "silent",
 					      "twice", "thrown",  "replyfail", "close"};
 	static char big[9000];
@@ -48,6 +177,9 @@ static void message(void)
 		snprintf(text, sizeof(text), "%s", misuses[t_rand_below(&rnd, 8)]);
 	else if (strcmp(packet, "send") == 0)
 		snprintf(text, sizeof(text), "%s add", name(t_rand_below(&rnd, IDS + EXTRAS)));
+	else if (strcmp(packet, "call") == 0)
+		snprintf(text, sizeof(text), "%c %c %s", "tpwc"[t_rand_below(&rnd, 4)],
+			 "hyn"[t_rand_below(&rnd, 3)], name(t_rand_below(&rnd, IDS + EXTRAS)));
 	else if (strcmp(packet, "hold") == 0 || strcmp(packet, "yield") == 0)
 		snprintf(text, sizeof(text), "%s %s x", name(t_rand_below(&rnd, IDS + EXTRAS)),
 			 t_rand_below(&rnd, 4) ? "echo" : "absent");
@@ -73,9 +205,12 @@ static void lifecycle(void)
 {
 	static const char *const requests[] = {NULL,   "reject",	 "fail", "hold s1 echo x",
 					       "kind", "hold s99 echo x"};
-	static const struct spl_stage *const stages[] = {&test_stage,	     &test_stage,
-							 &test_stage_small,  &test_stage_small,
-							 &test_stage_actors, &test_stage_instance};
+	static const struct spl_stage *const stages[] = {&crowd,
+							 &crowd,
+							 &crowd_small,
+							 &test_stage_small,
+							 &test_stage_actors,
+							 &test_stage_instance};
 	unsigned i = t_rand_below(&rnd, IDS);
 	struct spl_key key = fake_key(name(i));
 	struct spot_lane *l = fake_lane_of(&f, name(i))->l;
@@ -156,7 +291,10 @@ static void step(void)
 		spot_copy_out(f.lane[t_rand_below(&rnd, f.lanes)].l, 4);
 		break;
 	case 4:
-		stray_reply();
+		if (t_rand_below(&rnd, 2))
+			stray_reply();
+		else
+			end_asked();
 		break;
 	case 5:
 	case 6:
@@ -176,6 +314,15 @@ static void step(void)
 	CU_ASSERT_EQUAL_FATAL(test_stage_overlaps, 0);
 }
 
+static unsigned calls_open(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < f.lanes; i++)
+		n += f.lane[i].l->calls_open;
+	return n;
+}
+
 static void end(void)
 {
 	f.lease = UINT64_MAX;
@@ -186,7 +333,7 @@ static void end(void)
 		f.lane[i].ring_max = FAKE_LIST;
 		spot_lane_set(f.lane[i].l, f.lease, false, UINT32_MAX);
 	}
-	for (int i = 0; i < 40; i++) { /* longer than any deadline */
+	for (int i = 0; i < 40 || (i < 4000 && calls_open()); i++) { /* longer than any deadline */
 		fake_advance(&f, 50 * FAKE_MS);
 		fake_run(&f);
 		CU_ASSERT(fake_law(&f));
@@ -204,19 +351,28 @@ static void end(void)
 	test_stop();
 }
 
-static void history(unsigned lanes, uint64_t seed)
+static void history(unsigned lanes, unsigned steps, uint64_t seed)
 {
 	uint64_t silent = 0;
 
 	rnd.s = seed;
 	lossy = 0;
 	memset(spot, 0, sizeof(spot));
+	make_stages();
 	test_begin(lanes);
 	f.conf.request_ms = 20;
+	f.conf.create_ms = 20;
+	f.conf.send_ms = 10;
 	f.conf.secret[0] = seed;
+	if (steps < LONG) { /* less memory to clear, and soon full */
+		f.conf.records = 256;
+		f.conf.heap_bytes = 256 << 10;
+		f.conf.spots_max = 64;
+		f.conf.timers = f.conf.subscriptions = 64;
+	}
 	fake_start(&f);
-	replies = calloc(STEPS * 2, 1);
-	for (int i = 0; i < STEPS; i++)
+	replies = calloc(steps * 2, 1);
+	for (unsigned i = 0; i < steps; i++)
 		step();
 	end();
 	for (uint64_t c = 1; c <= f.next_correlation; c++) {
@@ -231,18 +387,33 @@ static void history(unsigned lanes, uint64_t seed)
 static void test_history_1(void)
 {
 	for (uint64_t k = 0; k < 12; k++)
-		history(1, t_seed() + k);
+		history(1, LONG, t_seed() + k);
 }
 
 static void test_history_3(void)
 {
 	for (uint64_t k = 0; k < 12; k++)
-		history(3, t_seed() + 100 + k);
+		history(3, LONG, t_seed() + 100 + k);
+}
+
+/* Seeds that are the same every time: a failure names its own. */
+static void test_many(void)
+{
+	unsigned bad = CU_get_number_of_failures();
+
+	for (uint64_t k = 1; k <= MANY; k++) {
+		history(k % 4 ? 1 : 3, SHORT, k);
+		if (CU_get_number_of_failures() == bad)
+			continue;
+		fprintf(stderr, "history %llu\n", (unsigned long long)k);
+		return;
+	}
 }
 
 static const struct t_case cases[] = {
 	T(test_history_1, "S-GATE-2", "S-ADM-2", "S-LIM-3", "S-COMPL-1"),
 	T(test_history_3, "S-DIR-3", "S-DIR-6", "S-CLOSE-4", "S-TURN-10"),
+	T(test_many, "S-GATE-2", "S-LIM-6", "S-COMPL-1", "S-YIELD-7"),
 };
 
 int main(int argc, char **argv)
