@@ -113,7 +113,7 @@ void lane_settle(struct lane *l)
 		l->settle_passes = 0;
 	else if (l->settle_passes > 0)
 		l->settle_passes--;
-	if (l->settle_passes > 0 || spot_casts_waiting(l->spots))
+	if (l->settle_passes > 0 || l->n_later > 0 || spot_casts_waiting(l->spots))
 		return;
 	l->settling = NULL;
 	while (c) {

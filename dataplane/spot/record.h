@@ -118,4 +118,22 @@ _Static_assert(sizeof(struct spl_tick) == sizeof(struct spl_message), "one line 
 _Static_assert(offsetof(struct spot_rec, msg) == 64 && sizeof(struct spot_rec) == 128,
 	       "a record is two cache lines, the second of them the message");
 
+/* What follows is the room's own. */
+
+/* Lifecycle records, beyond the kinds of messages. */
+#define REC_CREATE     200u
+#define REC_INITIALIZE 201u
+#define REC_CLOSING    202u
+#define REC_NOTICE     203u
+
+#define REC_TICK       210u /* a timer's, see timer.h */
+#define REC_CAST       211u /* a publish that has been accepted, see cast.h */
+
+#define REC_F_WAITS    0x01u /* in an application queue: its bytes may be moved */
+#define REC_F_REPLIED  0x02u
+#define REC_F_YIELDED  0x04u /* its turn gave the gate back and waits for a call */
+#define REC_F_RESUME   0x08u /* in a queue: the call has ended (S-YIELD-4) */
+#define REC_F_CLOSES   0x20u /* its handler has asked for the close of the Spot */
+#define REC_F_OWN      0x10u /* its turn has a gate of its own, not the Spot's (S-GATE-3) */
+
 #endif

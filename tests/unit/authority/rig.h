@@ -163,6 +163,10 @@ enum auth_host_state rig_state(void);
 bool rig_row(const char *id, struct row_obj *row, uint64_t *gen); /* false: no row */
 uint64_t rig_gen(const char *id);				  /* of its row; 0: no row */
 bool rig_cap(struct row_cap *cap);
+bool rig_read_key(const char *key, uint32_t n, struct store_item *it);
+struct auth_bytes rig_bytes(const struct spl_name *n);
+bool rig_node_row(struct row_node *row, struct store_item *it); /* of this host */
+bool rig_lease_there(void);
 struct rig_object *rig_object(const char *id);
 unsigned rig_objects(void);
 struct rig_object *rig_object_add(const char *id);

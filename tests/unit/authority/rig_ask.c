@@ -324,3 +324,33 @@ void rig_check_rest(void)
 			       row.own_gen == o->own_gen);
 	}
 }
+
+bool rig_read_key(const char *key, uint32_t n, struct store_item *it)
+{
+	return store_read(rig.st, (struct store_bytes){key, n}, it) == STORE_OK;
+}
+
+struct auth_bytes rig_bytes(const struct spl_name *n)
+{
+	return (struct auth_bytes){n->b, n->len};
+}
+
+bool rig_node_row(struct row_node *row, struct store_item *it)
+{
+	char key[ROW_KEY_MAX];
+	struct auth_bytes mesh = {"mesh", 4};
+
+	if (!rig_read_key(key, row_key_node(key, mesh, rig_bytes(&rig.id.rid)), it))
+		return false;
+	return row_node_get(row, it->val, it->len) == 0;
+}
+
+bool rig_lease_there(void)
+{
+	char key[ROW_KEY_MAX];
+	struct store_item it;
+	bool there = rig_read_key(key, row_key_lease(key, rig_bytes(&rig.id.owner_id)), &it);
+
+	store_item_free(&it);
+	return there;
+}

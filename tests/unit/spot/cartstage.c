@@ -51,6 +51,31 @@ static int on_other(struct spl_turn *t, void *state, const struct spl_message *m
 	return SPL_DONE;
 }
 
+static int told(struct spl_turn *t, void *state, const struct spl_result *r, void *ctx)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "told %s", r->kind == SPL_OK ? "OK" : spl_error_name(r->kind));
+	fake_log(text);
+	return SPL_DONE;
+}
+
+static int on_tell(struct spl_turn *t, void *state, const struct spl_message *m)
+{
+	struct spl_target to;
+	struct spl_call *call;
+	const char *text;
+	uint64_t packet;
+
+	parse(m, &to, &packet, &text);
+	cart_rc = spl_send_wait(t, &to, packet, SPL_CONTENT_TEXT, text, (uint32_t)strlen(text), 100,
+				&call);
+	if (cart_rc)
+		return SPL_DONE;
+	spl_call_then(t, call, told, NULL);
+	return SPL_SUSPENDED;
+}
+
 static int asked(struct spl_turn *t, void *state, const struct spl_result *r, void *ctx)
 {
 	char text[96];
@@ -147,6 +172,7 @@ static const struct spl_handler handlers[] = {
 	{"log", SPL_TAKES_SEND | SPL_TAKES_REQUEST, on_log},
 	{"other", SPL_TAKES_SEND, on_other},
 	{"ask", SPL_TAKES_REQUEST, on_ask},
+	{"tell", SPL_TAKES_SEND, on_tell},
 	{"leave", SPL_TAKES_SEND, on_leave},
 	{"timer", SPL_TAKES_SEND, on_timer},
 	{"yield", SPL_TAKES_SEND, on_yield},

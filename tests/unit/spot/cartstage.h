@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Instance Spots for the tests of their start and their end. Packets: "log" logs its payload (a
  * request is answered with it), "other" payload "ID PACKET TEXT": one-way to the Instance Spot ID,
- * "ask" the same as a request under HOLD, answered with "KIND TEXT", "leave" closes the Spot,
- * "timer" starts a timer of an hour, "yield" waits for the Spot "nobody" under YIELD.
+ * "tell" the same by spl_send_wait(), logged
+ * as "told KIND", "ask" the same as a request under HOLD, answered with "KIND TEXT", "leave" closes
+ * the Spot, "timer" starts a timer of an hour, "yield" waits for the Spot "nobody" under YIELD.
  * on_initialize does what cart_initialize says; "init" and "closing REASON" are logged.
  */
 #ifndef SPL_TEST_SPOT_CARTSTAGE_H

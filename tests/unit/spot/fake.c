@@ -322,28 +322,6 @@ void fake_start(struct fake *f)
 	}
 }
 
-bool fake_law(const struct fake *f)
-{
-	bool ok = true;
-
-	for (unsigned i = 0; i < f->lanes; i++) {
-		const struct fake_lane *fl = &f->lane[i];
-		uint64_t failed = 0;
-
-		for (int k = 0; k < SPL_FAIL_COUNT; k++)
-			failed += fl->fails[k];
-		ok = ok && fl->counters[SPL_C_MESSAGES_ACCEPTED] ==
-				   fl->counters[SPL_C_MESSAGES_FINISHED] + failed +
-					   fl->counters[SPL_C_MESSAGES_QUEUED] +
-					   fl->counters[SPL_C_MESSAGES_RUNNING];
-		ok = ok && lanemem_check(spot_lane_mem(fl->l));
-		ok = ok && fl->l->slab.cut <= fl->plan.bytes[SPOT_MEM_OBJECTS];
-		ok = ok &&
-		     fl->l->table.n * sizeof(struct table_bucket) <= fl->plan.bytes[SPOT_MEM_TABLE];
-	}
-	return ok;
-}
-
 void fake_stop(struct fake *f)
 {
 	CU_ASSERT(fake_law(f));
@@ -364,18 +342,6 @@ void fake_stop(struct fake *f)
 	for (unsigned i = 0; i < SPOT_TOPIC_ROWS * f->lanes; i++)
 		CU_ASSERT_EQUAL(f->topic_lanes[i], 0);
 	free(f->topic_lanes);
-}
-
-struct spl_key fake_key(const char *id)
-{
-	return spl_spot_key(id, strlen(id));
-}
-
-struct fake_lane *fake_lane_of(struct fake *f, const char *id)
-{
-	struct spl_key key = fake_key(id);
-
-	return &f->lane[spl_key_lane(&key, f->lanes)];
 }
 
 static struct buffer *buffer(struct fake *f, const char *id, const void *bytes, uint32_t n,

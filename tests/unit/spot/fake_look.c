@@ -2,6 +2,8 @@
 /* What a test looks at: see fake.h. */
 #include "tests/unit/spot/fake.h"
 
+#include "common/ids.h"
+
 #include <stdio.h>
 
 static char log_text[8192];
@@ -107,4 +109,38 @@ void fake_missing_says(struct fake *f, uint64_t correlation, uint8_t kind, const
 	for (unsigned i = 0; i < f->lanes; i++)
 		if (f->lanes == 1 || spot_call_find(f->lane[i].l, correlation))
 			spot_reply_in(f->lane[i].l, &r);
+}
+
+bool fake_law(const struct fake *f)
+{
+	bool ok = true;
+
+	for (unsigned i = 0; i < f->lanes; i++) {
+		const struct fake_lane *fl = &f->lane[i];
+		uint64_t failed = 0;
+
+		for (int k = 0; k < SPL_FAIL_COUNT; k++)
+			failed += fl->fails[k];
+		ok = ok && fl->counters[SPL_C_MESSAGES_ACCEPTED] ==
+				   fl->counters[SPL_C_MESSAGES_FINISHED] + failed +
+					   fl->counters[SPL_C_MESSAGES_QUEUED] +
+					   fl->counters[SPL_C_MESSAGES_RUNNING];
+		ok = ok && lanemem_check(spot_lane_mem(fl->l));
+		ok = ok && fl->l->slab.cut <= fl->plan.bytes[SPOT_MEM_OBJECTS];
+		ok = ok &&
+		     fl->l->table.n * sizeof(struct table_bucket) <= fl->plan.bytes[SPOT_MEM_TABLE];
+	}
+	return ok;
+}
+
+struct spl_key fake_key(const char *id)
+{
+	return spl_spot_key(id, strlen(id));
+}
+
+struct fake_lane *fake_lane_of(struct fake *f, const char *id)
+{
+	struct spl_key key = fake_key(id);
+
+	return &f->lane[spl_key_lane(&key, f->lanes)];
 }

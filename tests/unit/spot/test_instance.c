@@ -401,6 +401,41 @@ static void test_errors_of_a_handler(void)
 	test_stop();
 }
 
+/* Who waits for his send hears that it was taken as soon as it waits for its Spot, and the start
+ * may take longer than he would have waited (S-ACT-5). */
+static void test_told(void)
+{
+	static const char *const ids[] = {"c1", "c2", "c3", "c4", "c5", "c6"};
+
+	cart_begin(2);
+	fake_start(&f);
+	fake_create(&f, "from", fake_stage(&cart_user));
+	fake_create(&f, "user", fake_stage(&cart_user));
+	for (unsigned i = 0; i < T_COUNT(ids); i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "%s log sent", ids[i]);
+		fake_log_clear();
+		fake_send(&f, "from", "tell", text);
+		fake_run(&f);
+		CU_ASSERT_STRING_EQUAL(fake_logged(), "told OK");
+		fake_advance(&f, 3000 * (uint64_t)FAKE_MS);
+		CU_ASSERT(cart_start() != 0);
+		fake_run(&f);
+		CU_ASSERT_STRING_EQUAL(fake_logged(), "told OK init sent");
+		fake_send(&f, "from", "tell", text); /* and to a Ready one */
+		fake_run(&f);
+		CU_ASSERT_PTR_NOT_NULL(strstr(fake_logged(), "init sent"));
+		CU_ASSERT_PTR_NOT_NULL(strstr(fake_logged() + 18, "told OK"));
+		CU_ASSERT_PTR_NOT_NULL(strstr(fake_logged() + 18, "sent"));
+	}
+	fake_log_clear();
+	fake_send(&f, "from", "tell", "user log x");
+	fake_run(&f);
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "told TypeMismatch");
+	test_stop();
+}
+
 static void test_target(void)
 {
 	struct spl_target t;
@@ -517,6 +552,7 @@ static const struct t_case cases[] = {
 	T(test_race_with_close, "S-CLOSE-4", "S-CLOSE-7"),
 	T(test_from_a_handler, "S-ACT-5", "A-LOC-36"),
 	T(test_errors_of_a_handler, "S-ACT-1", "S-ACT-11"),
+	T(test_told, "S-ACT-5", "A-LOC-36"),
 	T(test_target, "S-ERR-2"),
 	T(test_copy_out, "S-MSG-4"),
 };
