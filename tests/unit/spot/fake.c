@@ -387,30 +387,6 @@ uint64_t fake_prepare(struct fake *f, const char *id, const struct spot_stage *s
 	return p.object_generation;
 }
 
-uint64_t fake_create(struct fake *f, const char *id, const struct spot_stage *stage)
-{
-	uint64_t generation = fake_prepare(f, id, stage, NULL, 0);
-	struct spl_key key = fake_key(id);
-	const struct spot_answer *a;
-
-	fake_run(f);
-	a = fake_answer(f, SPOT_PREPARE);
-	CU_ASSERT_FATAL(a && a->verdict == SPOT_ACCEPTED && a->object_generation == generation);
-	spot_publish(fake_lane_of(f, id)->l, &key, generation, ++f->next_op, f->now);
-	a = fake_answer(f, SPOT_PUBLISH);
-	CU_ASSERT_FATAL(a && a->verdict == SPOT_ACCEPTED);
-	return generation;
-}
-
-void fake_close(struct fake *f, const char *id, uint64_t generation, enum spl_closing reason,
-		uint64_t deadline)
-{
-	struct spl_key key = fake_key(id);
-
-	spot_close(fake_lane_of(f, id)->l, &key, generation, ++f->next_op, reason, deadline,
-		   f->now);
-}
-
 static struct spot_rec *record(struct fake *f, struct fake_lane *lane, struct buffer *b,
 			       bool request, const char *packet, uint32_t bytes)
 {
@@ -611,28 +587,4 @@ unsigned fake_pass(struct fake *f, unsigned turns)
 		n += spot_run(fl->l, turns, f->now + 1000 * FAKE_MS);
 	}
 	return n;
-}
-
-void fake_run(struct fake *f)
-{
-	for (int i = 0; i < 10000; i++)
-		if (fake_pass(f, 64) == 0)
-			return;
-}
-
-void fake_advance(struct fake *f, uint64_t ns)
-{
-	const uint64_t step =
-		100 * (uint64_t)FAKE_MS; /* less than the wheel catches up in a pass */
-
-	while (ns > 0) {
-		uint64_t d = ns < step ? ns : step;
-
-		f->now += d;
-		ns -= d;
-		for (unsigned i = 0; i < f->lanes && ns > 0; i++) {
-			spot_timers(f->lane[i].l, f->now, 64);
-			spot_tick(f->lane[i].l, f->now, 64);
-		}
-	}
 }
