@@ -31,6 +31,8 @@
 	  "free the rows of a dead owner: exactly one of ID (one Spot) and --node (all of a " \
 	  "node)") \
 	X("stats", "show", STATS_SHOW, "view", CALL, "counters: drops, lanes, ports or links") \
+	X("stage", "show", STAGE_SHOW, "", CALL, \
+	  "what waits, how late timers are and how creations and closes ended, by stable type") \
 	X("config", "show", CONFIG_SHOW, "", CALL, "effective values and where each came from") \
 	X("config", "check", CONFIG_SHOW, "", CHECK, \
 	  "check a configuration file; needs no daemon") \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of the host. host.c: life, effects of the authority. dataplane.c: what comes from the
  * dataplane. lifecycle.c, commands.c: what goes there. life.c: which lifecycles have ended. mesh.c:
- * control messages of clients and handlers. methods.c, calls.c, show.c: the management methods.
+ * control messages of clients and handlers. methods.c, calls.c, show.c, stages.c: the management
+ * methods.
  * dpconf.c: the configuration as the dataplane gets it.
  */
 #ifndef SPL_CONTROL_HOST_PRIV_H
@@ -188,6 +189,12 @@ void host_node_show(struct mgmt_call *call, const json_t *params, void *ctx);
 void host_stats_show(struct mgmt_call *call, const json_t *params, void *ctx);
 void host_config_show(struct mgmt_call *call, const json_t *params, void *ctx);
 void host_log_set_level(struct mgmt_call *call, const json_t *params, void *ctx);
+
+/* ---- stages.c ---- */
+void host_stage_show(struct mgmt_call *call, const json_t *params, void *ctx);
+/* One total of stage `index` over all lanes; of a maximum, the largest. */
+uint64_t host_stage_total(const struct host *h, uint32_t index, enum spl_stage_counter c);
+const char *host_kind_name(uint32_t kind);
 
 /* ---- dpconf.c ---- */
 /* Encodes CONFIG for `cfg` into malloc'ed bytes that the caller frees. 0, -ENOMEM, or -EINVAL with

@@ -30,6 +30,10 @@ static const struct {
 	 HEAD_NAME, SPL_FRAME_USES(ROW_NAME)},
 	{"\n## Counters of a port\n\n`spotctl stats show ports`.\n", HEAD_UNIT,
 	 SPL_PORT_COUNTERS(ROW_UNIT)},
+	{"\n## Totals of a stable type\n\nOf the Spots of a stage module, by lane in the "
+	 "statistics segment and summed up by `spotctl stage show`,\nwhich leaves what is active "
+	 "out of what is queued.\n",
+	 HEAD_UNIT, SPL_STAGE_COUNTERS(ROW_UNIT)},
 	{"\n## Why a frame was dropped\n\n`spotctl stats show drops`, rows of `frame`.\n",
 	 HEAD_NAME, SPL_FRAME_DROPS(ROW_NAME)},
 	{"\n## Why a message failed\n\n`spotctl stats show drops`, rows of `message`.\n", HEAD_NAME,

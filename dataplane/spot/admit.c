@@ -8,6 +8,7 @@
 #include "dataplane/spot/activate.h"
 #include "dataplane/spot/cast.h"
 #include "dataplane/spot/queue.h"
+#include "dataplane/spot/totals.h"
 #include "dataplane/spot/waiter.h"
 
 #define BURST 32u
@@ -184,7 +185,7 @@ static enum spl_message_fail with_intent(struct spot_lane *l, struct spot *s, st
 static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsigned n, uint64_t now)
 {
 	enum spl_message_fail shut = closed(l, now);
-	unsigned queued = 0, cast = 0;
+	unsigned refused = 0, cast = 0;
 	struct burst b;
 
 	fetch_buckets(&l->table, &b, recs, n);
@@ -209,13 +210,13 @@ static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsig
 			why = enqueue(l, s, r, shut);
 		else if (l->sealed)
 			why = SPL_FAIL_SHUTDOWN;
-		if (why == SPL_FAIL_COUNT)
-			queued++;
-		else
+		if (__builtin_expect(why != SPL_FAIL_COUNT, 0)) {
+			refused++;
 			spot_refuse(l, r, key, why);
+		}
 	}
 	spot_count(l, SPL_C_MESSAGES_ACCEPTED, n);
-	spot_count(l, SPL_C_MESSAGES_QUEUED, queued);
+	spot_count(l, SPL_C_MESSAGES_QUEUED, n - refused - cast);
 	if (cast)
 		spot_count(l, SPL_C_MESSAGES_FINISHED, cast);
 }

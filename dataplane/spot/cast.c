@@ -3,6 +3,7 @@
 #include "dataplane/spot/cast.h"
 
 #include "dataplane/spot/queue.h"
+#include "dataplane/spot/totals.h"
 #include "dataplane/spot/waiter.h"
 
 #include <stdatomic.h>
@@ -185,7 +186,7 @@ enum spl_message_fail spot_cast_in(struct spot_lane *l, struct spot_rec *r,
 static inline bool deliver(struct spot_lane *l, struct spot_rec *cast, uint32_t sub, uint32_t cost)
 {
 	struct spot *s = spot_at(l, l->topics.subs[sub].spot);
-	const struct spot_kind *kind = &l->kinds[s->stage];
+	struct spot_kind *kind = spot_kind_of(l, s);
 	struct spot_rec *r;
 
 	if (s->gate.state != SPOT_S_READY || s->app.count >= kind->queue_count ||
@@ -194,8 +195,7 @@ static inline bool deliver(struct spot_lane *l, struct spot_rec *cast, uint32_t 
 	r = spot_rec_get(l, false);
 	if (!r)
 		return false;
-	s->app.count++;
-	s->app.bytes += cost;
+	spot_app_reserve(s, kind, cost, cast->msg.payload_bytes);
 	r->cost = cost;
 	r->buf = NULL;
 	r->packet = sub;

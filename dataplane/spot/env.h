@@ -14,6 +14,7 @@
 #include <spotlane/stage.h>
 
 struct spot_stage;
+struct spl_stage_stats;
 
 /* Instance intent of a message: borrowed, both legal names. */
 struct spot_intent {
@@ -226,6 +227,9 @@ struct spot_conf {
 	uint64_t secret[4];	    /* random, per process: table and correlations */
 	uint64_t *counters;	    /* [SPL_C_COUNT], written relaxed by this lane only */
 	uint64_t *fails;	    /* [SPL_FAIL_COUNT], likewise */
+	/* [stages], likewise, by the index of a stage; NULL or too short: not counted. */
+	struct spl_stage_stats *stage_stats;
+	uint32_t stages;
 };
 
 /* Memory of a lane, which the host reserves before spot_lane_init(), zeroed, 64-aligned. All but

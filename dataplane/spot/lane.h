@@ -67,8 +67,7 @@ struct spot_lane {
 	struct spot_turn turn;
 	struct {
 		uint64_t turns, finished, popped;
-		uint64_t plain; /* popped, ran one turn and finished */
-	} tally;		/* of this spot_run(), for the counters */
+	} tally; /* of this spot_run(), for the counters; and each kind's `plain` */
 	struct spot_clock clock;
 	uint64_t *counters, *fails;
 	struct spot_env env;
@@ -86,6 +85,8 @@ struct spot_lane {
 	uint64_t call_serial;
 	uint32_t copy_at;
 	struct spot_kind kinds[SPL_STAGES_MAX]; /* by index, filled when the first Spot comes */
+	uint32_t kinds_end;			/* beyond the last that is filled */
+	uint64_t no_stats[SPL_S_COUNT];		/* of kinds that nobody asked to count */
 	struct lanemem mem;
 	uint64_t mem_own; /* blocks of it that this room holds */
 	struct wheel wheel;

@@ -7,6 +7,7 @@
 #include "dataplane/spot/activate.h"
 #include "dataplane/spot/idle.h"
 #include "dataplane/spot/timer.h"
+#include "dataplane/spot/totals.h"
 
 #define OBJECT_BYTES_MAX (UINT64_C(1) << 38) /* 2^32 indices of 64 bytes */
 
@@ -103,6 +104,7 @@ void spot_lane_set(struct spot_lane *l, uint64_t lease, bool pool_low, uint32_t 
 	l->lease = lease;
 	l->pool_low = pool_low;
 	l->permits = reply_permits;
+	spot_totals_tell(l);
 }
 
 void spot_lane_seal(struct spot_lane *l)

@@ -8,6 +8,7 @@
  */
 #include "dataplane/spot/cast.h"
 #include "dataplane/spot/queue.h"
+#include "dataplane/spot/totals.h"
 #include "dataplane/spot/turn.h"
 #include "dataplane/spot/waiter.h"
 #include "dataplane/spot/yield.h"
@@ -87,8 +88,7 @@ static __attribute__((noinline)) enum step not_started(struct spot_lane *l, stru
 						       enum spl_message_fail why, uint8_t kind)
 {
 	l->tally.popped++;
-	s->app.count--;
-	s->app.bytes -= r->cost;
+	spot_app_return(l, s, r);
 	spot_fail(l, r, why, kind);
 	return STEP_RAN;
 }
@@ -131,7 +131,8 @@ static inline __attribute__((always_inline)) enum step run_message(struct spot_l
 	l->turn.epoch = 0;
 	s->app.count--;
 	s->app.bytes -= r->cost;
-	l->tally.plain++;
+	k->plain++;
+	k->payload -= r->msg.payload_bytes;
 	spot_rec_end(l, r);
 	return STEP_RAN;
 }
@@ -143,6 +144,7 @@ static inline __attribute__((always_inline)) enum step run_publish(struct spot_l
 								   struct spot_rec *r, uint64_t t)
 {
 	const struct spot_sub *sub = &l->topics.subs[r->packet];
+	struct spot_kind *k = spot_kind_of(l, s);
 	struct spot_rec *cast = r->cast;
 	uint64_t epoch;
 	int rc;
@@ -163,7 +165,8 @@ static inline __attribute__((always_inline)) enum step run_publish(struct spot_l
 	l->turn.epoch = 0;
 	s->app.count--;
 	s->app.bytes -= r->cost;
-	l->tally.plain++;
+	k->plain++;
+	k->payload -= cast->msg.payload_bytes;
 	spot_cast_put(l, cast);
 	spot_rec_free(l, r); /* there is nothing of it that the host would have to know */
 	return STEP_RAN;
@@ -197,8 +200,7 @@ static bool force(struct spot_lane *l, struct spot *s)
 		return false;
 	app_pop(s, r);
 	l->tally.popped++;
-	s->app.count--;
-	s->app.bytes -= r->cost;
+	spot_app_return(l, s, r);
 	if (reason == SPL_CLOSING_HOST_SHUTDOWN)
 		spot_fail(l, r, SPL_FAIL_SHUTDOWN, SPL_E_SHUTTING_DOWN); /* S-DRAIN-4 */
 	else
@@ -388,15 +390,21 @@ static __attribute__((noinline)) unsigned visit_on(struct spot_lane *l, struct s
 /* Writes what the turns of a pass add up to. */
 static void tally_up(struct spot_lane *l)
 {
-	uint64_t plain = l->tally.plain;
+	uint64_t plain = 0;
 
+	for (uint32_t i = 0; i < l->kinds_end; i++) {
+		struct spot_kind *k = &l->kinds[i];
+
+		plain += k->plain;
+		k->pending -= k->plain;
+		k->plain = 0;
+	}
 	spot_count(l, SPL_C_TURNS, l->tally.turns + plain);
 	spot_count(l, SPL_C_MESSAGES_FINISHED, l->tally.finished + plain);
 	spot_count(l, SPL_C_MESSAGES_QUEUED, (uint64_t)0 - l->tally.popped - plain);
 	l->tally.turns = 0;
 	l->tally.finished = 0;
 	l->tally.popped = 0;
-	l->tally.plain = 0;
 }
 
 static unsigned run_ready(struct spot_lane *l, unsigned max_turns, uint64_t until)

@@ -6,6 +6,7 @@
  * begins, so a tick that has waited in its queue is not older than it must be.
  */
 #include "dataplane/spot/timer.h"
+#include "dataplane/spot/totals.h"
 #include "dataplane/spot/turn.h"
 
 /* The newest tick that is due at `now`, at least the one behind the last. */
@@ -19,7 +20,7 @@ static uint64_t newest_due(const struct spl_tick *k, uint64_t now)
 	return elapsed / k->period_ns;
 }
 
-static void tick_set(struct spot_lane *l, struct spot_rec *r, uint64_t t)
+static void tick_set(struct spot_lane *l, const struct spot *s, struct spot_rec *r, uint64_t t)
 {
 	struct spl_tick *k = &r->tick;
 	uint64_t now = spot_to_ns(&l->clock, t), index = k->scheduled_index + 1, newest;
@@ -39,6 +40,7 @@ static void tick_set(struct spot_lane *l, struct spot_rec *r, uint64_t t)
 	if (k->skipped)
 		spot_count(l, SPL_C_TICKS_SKIPPED, k->skipped);
 	spot_count(l, SPL_C_TICKS, 1);
+	spot_note_tick(l, s, k->started_ns - k->scheduled_ns, k->skipped);
 }
 
 enum step spot_turn_tick(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint64_t t)
@@ -51,7 +53,7 @@ enum step spot_turn_tick(struct spot_lane *l, struct spot *s, struct spot_rec *r
 	r->timer ^= TIMER_F_QUEUED | TIMER_F_RUNNING;
 	if (r->timer & TIMER_F_ONE_SHOT)
 		r->timer |= TIMER_F_DISPOSED;
-	tick_set(l, r, t);
+	tick_set(l, s, r, t);
 	r->waited = 0;
 	r->packet = 0; /* no calls yet */
 	r->epoch = ++l->epoch;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters of a lane and of a port, besides the reasons of reasons.h: one list each, from which
- * the layout of the statistics segment, names, units and help are made. A lane writes only its
- * own; nobody resets.
+/* Counters of a lane, of a port and of a stable type, besides the reasons of reasons.h: one list
+ * each, from which the layout of the statistics segment, names, units and help are made. A lane
+ * writes only its own; nobody resets.
  */
 #ifndef SPOTLANE_COUNTERS_H
 #define SPOTLANE_COUNTERS_H
@@ -73,6 +73,35 @@ enum spl_port_counter {
 	SPL_PORT_COUNTERS(SPL_X)
 #undef SPL_X
 		SPL_P_COUNT
+};
+
+/* X(SYMBOL, "name", "unit", "help"): running totals of the Spots of one stable type in one lane
+ * (S-STAGE-10, S-OBS-5). Work is a message, a subscriber's copy of a publish or a tick, from its
+ * place in the queue to the end of its handler. */
+#define SPL_STAGE_COUNTERS(X) \
+	X(CREATING, "creating", "spots", "being created or waiting for publication (gauge)") \
+	X(READY, "ready", "spots", "Ready (gauge)") \
+	X(CLOSING, "closing", "spots", "closing: they end what they have (gauge)") \
+	X(PENDING, "pending", "records", "work that waits or runs (gauge)") \
+	X(PENDING_BYTES, "pending_bytes", "bytes", "payload of it (gauge)") \
+	X(ACTIVE, "active", "records", "of the pending: its turn has begun and waits (gauge)") \
+	X(ACTIVE_BYTES, "active_bytes", "bytes", "payload of that (gauge)") \
+	X(TICKS, "ticks", "ticks", "timer callbacks begun") \
+	X(TICKS_SKIPPED, "ticks_skipped", "ticks", "due ticks that came too late to be delivered") \
+	X(TICK_DELAY, "tick_delay", "ns", "sum of how late callbacks began") \
+	X(TICK_DELAY_MAX, "tick_delay_max", "ns", "the latest of them (gauge)") \
+	X(CREATED, "created", "spots", "creations that came to a Spot") \
+	X(CREATE_REJECTED, "create_rejected", "spots", "creations that on_create declined") \
+	X(CREATE_FAILED, "create_failed", "spots", "creations that failed, or were too late") \
+	X(CLOSED, "closed", "spots", "closes in which on_closing ended in DONE") \
+	X(CLOSE_FAILED, "close_failed", "spots", "closes in which on_closing failed") \
+	X(CLOSE_FORCED, "close_forced", "spots", "closes by force: the deadline, or the lease")
+
+enum spl_stage_counter {
+#define SPL_X(sym, name, unit, help) SPL_S_##sym,
+	SPL_STAGE_COUNTERS(SPL_X)
+#undef SPL_X
+		SPL_S_COUNT
 };
 
 #endif

@@ -55,6 +55,7 @@ enum spl_exit {
 	X(SPOT_RECLAIM, "spot.reclaim", WRITE, \
 	  "free the rows of an id, or of a whole node, whose owner is dead") \
 	X(STATS_SHOW, "stats.show", READ, "counters") \
+	X(STAGE_SHOW, "stage.show", READ, "running totals of each stable type of this node") \
 	X(CONFIG_SHOW, "config.show", READ, "effective values and where each came from") \
 	X(LOG_SET_LEVEL, "log.set_level", WRITE, "change the log level")
 
@@ -172,6 +173,28 @@ enum spl_exit {
 	X(STATS_SHOW, "columns[].name", TEXT, "key in each row") \
 	X(STATS_SHOW, "columns[].type", TEXT, "text or int") \
 	X(STATS_SHOW, "rows", ROWS, "one object a row") \
+	X(STAGE_SHOW, "stages", ROWS, "every stage module that is loaded") \
+	X(STAGE_SHOW, "stages[].mesh", TEXT, "mesh name") \
+	X(STAGE_SHOW, "stages[].type", TEXT, "stable type") \
+	X(STAGE_SHOW, "stages[].kind", TEXT, "entry, user or instance") \
+	X(STAGE_SHOW, "stages[].shutting_down", BOOL, "the node takes no new work for it") \
+	X(STAGE_SHOW, "stages[].creating", INT, "Spots being created") \
+	X(STAGE_SHOW, "stages[].ready", INT, "Ready Spots") \
+	X(STAGE_SHOW, "stages[].closing", INT, "Spots that close") \
+	X(STAGE_SHOW, "stages[].queued", INT, "messages and ticks that wait for a turn") \
+	X(STAGE_SHOW, "stages[].queued_bytes", INT, "payload of them") \
+	X(STAGE_SHOW, "stages[].active", INT, "messages and ticks whose turn has begun and waits") \
+	X(STAGE_SHOW, "stages[].active_bytes", INT, "payload of them") \
+	X(STAGE_SHOW, "stages[].ticks", INT, "timer callbacks begun") \
+	X(STAGE_SHOW, "stages[].skipped", INT, "due ticks that came too late to be delivered") \
+	X(STAGE_SHOW, "stages[].delay_us", INT, "sum of how late timer callbacks began") \
+	X(STAGE_SHOW, "stages[].delay_max_us", INT, "the latest of them") \
+	X(STAGE_SHOW, "stages[].created", INT, "creations that came to a Spot") \
+	X(STAGE_SHOW, "stages[].create_rejected", INT, "creations that on_create declined") \
+	X(STAGE_SHOW, "stages[].create_failed", INT, "creations that failed or were too late") \
+	X(STAGE_SHOW, "stages[].closed", INT, "closes in which on_closing ended well") \
+	X(STAGE_SHOW, "stages[].close_failed", INT, "closes in which on_closing failed") \
+	X(STAGE_SHOW, "stages[].close_forced", INT, "closes by force: the deadline, or the lease") \
 	X(CONFIG_SHOW, "file", TEXT, "configuration file") \
 	X(CONFIG_SHOW, "file_changed", BOOL, "the file differs from the running configuration") \
 	X(CONFIG_SHOW, "options", ROWS, "every option") \

@@ -57,7 +57,7 @@ static void make_shared(struct t_node *n, const struct t_node_conf *c)
 	NEED(hop_init(&n->sh.hop, HOP_USERS(c->lanes)) == 0);
 	n->sh.tx_net = tx_net_create(&n->port, 1, c->lanes + 1, NULL, NULL);
 	NEED(n->sh.tx_net);
-	n->sh.stats = segment_create(c->lanes, 1, 1, n->sh.tsc_hz, &n->stats_fd);
+	n->sh.stats = segment_create(c->lanes, 1, c->n_stages, 1, n->sh.tsc_hz, &n->stats_fd);
 	NEED(n->sh.stats);
 	if (!neigh) {
 		struct neigh_ops ops = {NULL, no_probe, no_frame};

@@ -76,9 +76,17 @@ for view in drops lanes ports links; do
   status 0 -j stats show $view
   [[ $(jq -r .view "$dir/out") == "$view" ]] || fail "$view"
 done
+# stage TYPE FIELD: of `stage show`.
+stage() { ctl -j stage show | jq -r --arg t "$1" --arg f "$2" '.stages[] | select(.type == $t) | .[$f]'; }
+status 0 stage show
+must_wait_for 'the room in stage show' 10 test "$(stage room ready)" == 1
+[[ $(stage room created)/$(stage room queued)/$(stage room shutting_down) == 1/0/false ]] ||
+  fail "stage show: $(ctl stage show)"
+! ctl stage show | grep -q lobby || fail 'stage show names a Spot'
 status 1 spot reclaim --node "$(node_field node)"
 status 0 -j spot close "$(cat "$dir/ref")"
 [[ $(jq .closed "$dir/out") == true ]] || fail 'closed'
+[[ $(stage room closed)/$(stage room ready) == 1/0 ]] || fail "after the close: $(ctl stage show)"
 status 1 -j spot close "$(cat "$dir/ref")"
 grep -q '"closed": *false' "$dir/out" || fail 'closed twice'
 status 1 spot request lobby roll

@@ -316,6 +316,46 @@ static void test_host_statistics_and_configuration_are_shown(void)
 	rig_end();
 }
 
+static uint64_t int_of(const json_t *row, const char *name)
+{
+	const json_t *v = json_object_get(row, name);
+
+	CU_ASSERT(json_is_integer(v));
+	return (uint64_t)json_integer_value(v);
+}
+
+/* One row a stable type, whatever there is of Spots; sums over the lanes, but of a maximum. */
+static void test_host_stages_are_told_apart(void)
+{
+	struct spl_stage_stats *one, *two;
+	json_t *a, *row;
+
+	begin("memory");
+	one = spl_stats_stages(t_ctl_stats(rig.f), 2, t_ctl_stats(rig.f)->stages, 0);
+	two = spl_stats_stages(t_ctl_stats(rig.f), 2, t_ctl_stats(rig.f)->stages, 1);
+	CU_ASSERT_FATAL(t_ctl_stats(rig.f)->stages >= 2);
+	one[0].counter[SPL_S_PENDING] = 10;
+	two[0].counter[SPL_S_PENDING] = 4;
+	two[0].counter[SPL_S_ACTIVE] = 3;
+	one[0].counter[SPL_S_TICK_DELAY_MAX] = 7000;
+	two[0].counter[SPL_S_TICK_DELAY_MAX] = 9000;
+	one[1].counter[SPL_S_ACTIVE] = 5; /* read a moment later than what is pending */
+	a = rig_call("stage.show", NULL);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(a, "stages")), t_ctl_stats(rig.f)->stages);
+	row = json_array_get(json_object_get(a, "stages"), 0);
+	IS(rig_text(row, "mesh"), "default");
+	IS(rig_text(row, "type"), "room");
+	IS(rig_text(row, "kind"), "user");
+	CU_ASSERT_EQUAL(int_of(row, "queued"), 11);
+	CU_ASSERT_EQUAL(int_of(row, "active"), 3);
+	CU_ASSERT_EQUAL(int_of(row, "delay_max_us"), 9);
+	CU_ASSERT(json_is_false(json_object_get(row, "shutting_down")));
+	CU_ASSERT_PTR_NULL(json_object_get(row, "id"));
+	CU_ASSERT_EQUAL(int_of(json_array_get(json_object_get(a, "stages"), 1), "queued"), 0);
+	json_decref(a);
+	rig_end();
+}
+
 static const struct t_case cases[] = {
 	T(test_host_a_dataplane_is_configured_identified_and_served),
 	T(test_host_a_dataplane_that_refuses_its_configuration_is_reported),
@@ -328,6 +368,7 @@ static const struct t_case cases[] = {
 	T(test_host_a_creation_survives_the_death_of_control_or_is_cancelled, "A-FAIL-4"),
 	T(test_host_a_store_that_fails_fences_and_recovers, "A-LEASE-4", "A-LEASE-9", "S-LEASE-2"),
 	T(test_host_statistics_and_configuration_are_shown),
+	T(test_host_stages_are_told_apart, "S-STAGE-10", "S-OBS-5"),
 };
 
 static const struct t_suite suites[] = {T_SUITE("host", NULL, NULL, cases)};

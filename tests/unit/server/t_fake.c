@@ -59,6 +59,12 @@ static const struct {
 	 "\"lane\",\"type\":\"int\"},{\"name\":\"frames\",\"type\":\"int\"}],\"rows\":[{"
 	 "\"reason\":\"ip_checksum\",\"lane\":0,\"frames\":1234567},{\"reason\":\"runt\",\"lane\":"
 	 "12,\"frames\":0}]}"},
+	{SPL_MGMT_STAGE_SHOW, NULL, NULL,
+	 "{\"stages\":[{\"mesh\":\"default\",\"type\":\"room\",\"kind\":\"user\",\"shutting_down\":"
+	 "false,\"creating\":0,\"ready\":3,\"closing\":1,\"queued\":17,\"queued_bytes\":1020,"
+	 "\"active\":2,\"active_bytes\":9,\"ticks\":30,\"skipped\":1,\"delay_us\":512,"
+	 "\"delay_max_us\":77,\"created\":5,\"create_rejected\":0,\"create_failed\":0,\"closed\":1,"
+	 "\"close_failed\":0,\"close_forced\":0}]}"},
 	{SPL_MGMT_CONFIG_SHOW, NULL, NULL,
 	 "{\"file\":\"/etc/spotlane.cfg\",\"file_changed\":true,\"options\":[{\"path\":"
 	 "\"node.mesh\",\"value\":\"\\\"default\\\"\",\"origin\":\"default\",\"reloadable\":"

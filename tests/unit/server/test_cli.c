@@ -147,6 +147,7 @@ static void outputs_are_as_written_down(void)
 	golden("spot-request-dead", "spot|request|dead|say");
 	golden("spot-reclaim", "spot|reclaim|--node|node-dead");
 	golden("stats-show", "stats|show");
+	golden("stage-show", "stage|show");
 	golden("stats-show-error", "stats|show|links");
 	golden("config-show", "config|show");
 	golden("log-set-level", "log|set-level|debug");

@@ -307,6 +307,8 @@ void fake_start(struct fake *f)
 		c.topic_lanes = f->topic_lanes;
 		c.counters = fl->counters;
 		c.fails = fl->fails;
+		c.stage_stats = fl->stage_stats;
+		c.stages = FAKE_STAGES;
 		env.host = fl;
 		for (int r = 0; r < SPOT_MEM_COUNT; r++) {
 			size_t n = spot_region_bytes(&c, (enum spot_region)r);
@@ -336,6 +338,7 @@ bool fake_law(const struct fake *f)
 				   fl->counters[SPL_C_MESSAGES_FINISHED] + failed +
 					   fl->counters[SPL_C_MESSAGES_QUEUED] +
 					   fl->counters[SPL_C_MESSAGES_RUNNING];
+		ok = ok && fake_totals_law(fl);
 		ok = ok && lanemem_check(spot_lane_mem(fl->l));
 		ok = ok && fl->l->slab.cut <= fl->plan.bytes[SPOT_MEM_OBJECTS];
 		ok = ok &&
@@ -355,6 +358,8 @@ void fake_stop(struct fake *f)
 		CU_ASSERT_EQUAL(fl->counters[SPL_C_MESSAGES_QUEUED], 0);
 		CU_ASSERT_EQUAL(fl->counters[SPL_C_MESSAGES_RUNNING], 0);
 		CU_ASSERT(spot_lane_quiet(fl->l));
+		for (uint32_t k = 0; k < fl->l->kinds_end; k++)
+			CU_ASSERT_EQUAL(fl->l->kinds[k].pending + fl->l->kinds[k].payload, 0);
 		for (int r = 0; r < SPOT_MEM_COUNT; r++)
 			free(fl->mem[r]);
 		free(fl->ring);

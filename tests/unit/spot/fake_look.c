@@ -53,6 +53,58 @@ const struct spot_answer *fake_answer(struct fake *f, uint8_t verb)
 	return NULL;
 }
 
+uint64_t fake_stage_total(struct fake *f, const struct spot_stage *stage, enum spl_stage_counter c)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < f->lanes; i++) {
+		struct fake_lane *fl = &f->lane[i];
+
+		spot_lane_set(fl->l, f->lease, f->pool_low, f->permits);
+		n += fl->stage_stats[stage->index].counter[c];
+	}
+	return n;
+}
+
+/* What a walk over the Spots finds, by the index of their stage. */
+struct sums {
+	uint64_t queued[FAKE_STAGES], ready[FAKE_STAGES], closing[FAKE_STAGES], all[FAKE_STAGES];
+};
+
+static void sum_up(void *ctx, const struct spot_item *item)
+{
+	struct sums *s = ctx;
+	unsigned i = item->stage->index;
+
+	s->queued[i] += item->queued;
+	s->ready[i] += item->ready;
+	s->closing[i] += item->closing;
+	s->all[i]++;
+}
+
+bool fake_totals_law(const struct fake_lane *fl)
+{
+	struct sums sums = {{0}, {0}, {0}, {0}};
+	uint64_t cursor = 0;
+	bool ok = true;
+
+	while (spot_inventory(fl->l, &cursor, 4096, sum_up, &sums))
+		;
+	for (uint32_t i = 0; i < fl->l->kinds_end && i < FAKE_STAGES; i++) {
+		const struct spot_kind *k = &fl->l->kinds[i];
+		const uint64_t *c = fl->stage_stats[i].counter;
+
+		if (!k->stage)
+			continue;
+		ok = ok && c[SPL_S_READY] == sums.ready[i] && c[SPL_S_CLOSING] == sums.closing[i];
+		ok = ok && c[SPL_S_CREATING] == sums.all[i] - sums.ready[i] - sums.closing[i];
+		ok = ok && (k->stage->own_timers || k->pending == sums.queued[i]);
+		ok = ok && k->plain == 0 && c[SPL_S_ACTIVE] <= k->pending;
+		ok = ok && c[SPL_S_ACTIVE_BYTES] <= k->payload;
+	}
+	return ok;
+}
+
 uint64_t fake_failed(const struct fake *f, enum spl_message_fail why)
 {
 	uint64_t n = 0;
