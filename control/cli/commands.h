@@ -33,6 +33,13 @@
 	X("stats", "show", STATS_SHOW, "view", CALL, "counters: drops, lanes, ports or links") \
 	X("stage", "show", STAGE_SHOW, "", CALL, \
 	  "what waits, how late timers are and how creations and closes ended, by stable type") \
+	X("trace", "show", TRACE_SHOW, "", TRACE, \
+	  "records of the flow trace, a line each: the newest; with --follow what comes, until " \
+	  "-t " \
+	  "SECONDS are over or it is interrupted") \
+	X("trace", "level", TRACE_SET_LEVEL, "level", CALL, "how much the flow trace records") \
+	X("trace", "sample", TRACE_SET_SAMPLE, "rate", CALL, \
+	  "the share of flows that is recorded, 0.0 to 1.0") \
 	X("config", "show", CONFIG_SHOW, "", CALL, "effective values and where each came from") \
 	X("config", "check", CONFIG_SHOW, "", CHECK, \
 	  "check a configuration file; needs no daemon") \
@@ -47,7 +54,7 @@
 	X('V', NULL, "print the version") \
 	X('h', NULL, "print help; with an object or a command, about that")
 
-enum cli_run { CLI_CALL, CLI_SHUTDOWN, CLI_FIND, CLI_LIST, CLI_CLOSE, CLI_CHECK };
+enum cli_run { CLI_CALL, CLI_SHUTDOWN, CLI_FIND, CLI_LIST, CLI_CLOSE, CLI_CHECK, CLI_TRACE };
 
 struct cli_command {
 	const char *object, *verb;

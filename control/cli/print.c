@@ -216,6 +216,30 @@ static bool has_rows(const struct mgmt_method *m)
 	return false;
 }
 
+bool cli_print_lines(FILE *f, const json_t *rows)
+{
+	const char *name, *between = "";
+	bool good = true;
+	json_t *row, *v;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+	{
+		json_object_foreach(row, name, v)
+		{
+			char *text = cell(v);
+
+			good &= text != NULL;
+			fprintf(f, "%s%s=%s", between, name, text ? text : "?");
+			free(text);
+			between = " ";
+		}
+		fputc('\n', f);
+		between = "";
+	}
+	return good;
+}
+
 bool cli_print_result(FILE *f, const struct mgmt_method *m, const json_t *result)
 {
 	struct column c[COLUMNS_MAX];

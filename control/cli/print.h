@@ -10,6 +10,9 @@
 
 /* Prints `result` of method `m`: the single values one a line, then the rows as a table. False
  * when there was no memory for all of it. */
+/* A line for each object of an array: "name=value ...". */
+bool cli_print_lines(FILE *f, const json_t *rows);
+
 bool cli_print_result(FILE *f, const struct mgmt_method *m, const json_t *result);
 
 /* The text with control characters and what is not UTF-8 as \xNN. */

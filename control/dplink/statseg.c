@@ -37,7 +37,9 @@ static int check_content(const struct spl_stats *s, size_t size, uint64_t epoch,
 	*why = "another layout";
 	if (s->layout != SPL_STATS_LAYOUT || s->lane_bytes != sizeof(struct spl_lane_stats) ||
 	    s->port_bytes != sizeof(struct spl_port_stats) ||
-	    s->stage_bytes != sizeof(struct spl_stage_stats))
+	    s->stage_bytes != sizeof(struct spl_stage_stats) ||
+	    s->trace_bytes != sizeof(struct spl_trace_ring) ||
+	    s->trace_entries != SPL_TRACE_ENTRIES)
 		return -EPROTO;
 	*why = "numbers of lanes, ports or stages out of range";
 	if (s->lanes < 1 || s->lanes > SPL_LANES_MAX || s->ports > SPL_PORTS_MAX ||

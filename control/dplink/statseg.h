@@ -31,6 +31,12 @@ static inline const struct spl_stage_info *statseg_stage(const struct statseg *g
 	return &spl_stats_infos((struct spl_stats *)(uintptr_t)g->s, g->lanes, g->stages)[index];
 }
 
+/* What `lane` (< lanes) has traced. */
+static inline const struct spl_trace_ring *statseg_trace(const struct statseg *g, uint32_t lane)
+{
+	return spl_stats_trace((struct spl_stats *)(uintptr_t)g->s, g->lanes, g->stages, lane);
+}
+
 /* The row of stage `index` in `lane` (< lanes). */
 static inline const struct spl_stage_stats *statseg_stage_row(const struct statseg *g,
 							      uint32_t lane, uint32_t index)

@@ -402,6 +402,8 @@ int host_open(struct host **out, const struct host_options *o, char *err, size_t
 	snprintf(h->store_name, sizeof(h->store_name), "%s", store_name(o->store));
 	h->started = time(NULL);
 	h->started_ns = host_now(h);
+	h->trace_level = SPL_TL_ERRORS;
+	h->trace_share = SPL_TRACE_ALL;
 	make_identity(h);
 	rc = host_config_encode(h->cfg, &h->config, &h->config_bytes, &h->config_hash, err,
 				err_size);

@@ -259,7 +259,10 @@ static int make_shared(struct agent *a, char *err, size_t n)
 	a->sh.n_ports = a->cfg.n_ports;
 	a->sh.associations = c->associations;
 	a->sh.nap_us_max = c->idle_nap_us < IDLE_NAP_MAX_US ? c->idle_nap_us : IDLE_NAP_MAX_US;
+	atomic_init(&a->sh.trace, SPL_TRACE_DEFAULT);
 	pool = credit_pool(c);
+	a->sh.stats->credit_max = pool - pool / 8;
+	a->sh.stats->credit_left = pool - pool / 8;
 	atomic_init(&a->sh.credit[WIRE_INFRA], pool / 8);
 	atomic_init(&a->sh.credit[WIRE_APP], pool - pool / 8);
 	a->sh.credit_tight = pool / 8;

@@ -62,6 +62,7 @@ struct lane_shared {
 	uint32_t associations;
 	uint32_t nap_us_max; /* 0: an idle lane only yields */
 	uint64_t tsc_hz;
+	_Atomic uint64_t trace;	 /* w: agent, r: lanes, relaxed; spl_trace_word() */
 	const uint64_t *fake_ns; /* tests: the clock, then also of the Spots; NULL: the real one */
 	/* w: agent, r: lanes; CLOCK_BOOTTIME ns, 0 = fenced */
 	_Atomic uint64_t lease_deadline __attribute__((aligned(64)));
@@ -126,6 +127,7 @@ struct lane_message {
 	uint8_t spare;
 	uint64_t until_ns; /* while it waits for a ring */
 	uint64_t correlation, deadline, packet, source;
+	struct spl_flow_id trace;
 	struct spl_target target; /* its key is what a record points to */
 	uint8_t data[] __attribute__((aligned(16)));
 };
@@ -165,6 +167,7 @@ struct lane {
 	unsigned n_port;
 	struct spot_clock clock;
 	uint32_t send_ms, later_max;
+	uint64_t trace; /* the word that the Spots know */
 	void *region[SPOT_MEM_COUNT];
 	size_t region_bytes[SPOT_MEM_COUNT];
 	struct lane_peer *peer; /* [associations] */

@@ -24,6 +24,7 @@ struct spl_stats *segment_create(uint32_t lanes, uint32_t ports, uint32_t stages
 	if (ftruncate(f, (off_t)bytes) == 0)
 		s = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
 	if (s == MAP_FAILED ||
+	    madvise(s, bytes, MADV_POPULATE_WRITE) || /* no lane meets a page fault here */
 	    fcntl(f, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)) {
 		err = errno;
 		if (s != MAP_FAILED)
@@ -41,6 +42,8 @@ struct spl_stats *segment_create(uint32_t lanes, uint32_t ports, uint32_t stages
 	s->port_bytes = sizeof(struct spl_port_stats);
 	s->stages = stages;
 	s->stage_bytes = sizeof(struct spl_stage_stats);
+	s->trace_bytes = sizeof(struct spl_trace_ring);
+	s->trace_entries = SPL_TRACE_ENTRIES;
 	s->tsc_hz = tsc_hz;
 	*fd = f;
 	return s;

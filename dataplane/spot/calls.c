@@ -8,6 +8,7 @@
 #include "dataplane/spot/idle.h"
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/timer.h"
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/yield.h"
 
 #include <errno.h>
@@ -119,10 +120,14 @@ int spot_call_reply(struct spot_lane *l, uint64_t correlation, uint8_t kind, uin
 		c->payload = mem;
 		c->payload_bytes = bytes;
 		c->content = content;
+		if (spot_traces_flows(l))
+			spot_trace_reply_in(l, c, kind);
 		spot_call_end(l, c, kind);
 		spot_count(l, SPL_C_MESSAGES_FINISHED, 1);
 	} else {
 		spot_add(&l->fails[SPL_FAIL_NO_CALL], 1);
+		if (spot_traces_errors(l))
+			spot_trace_reply_unexpected(l, correlation);
 	}
 	spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
 	return 0;
@@ -139,6 +144,8 @@ void spot_reply_in(struct spot_lane *l, const struct spot_reply *reply)
 	spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
 	if (!ours) {
 		spot_add(&l->fails[SPL_FAIL_NO_CALL], 1);
+		if (spot_traces_errors(l))
+			spot_trace_reply_unexpected(l, reply->correlation);
 		spot_done_add(l, reply->buf, reply->origin, reply->flow, reply->charge);
 		return;
 	}
@@ -149,6 +156,8 @@ void spot_reply_in(struct spot_lane *l, const struct spot_reply *reply)
 	c->flow = reply->flow;
 	c->from = reply->origin;
 	c->charge = reply->charge;
+	if (spot_traces_flows(l))
+		spot_trace_reply_in(l, c, reply->kind);
 	spot_call_end(l, c,
 		      reply->kind <= SPL_E_INTERNAL_FAILURE || reply->kind == SPL_OK
 			      ? reply->kind

@@ -4,6 +4,7 @@
 
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/waiter.h"
 
 #include <stdatomic.h>
@@ -69,6 +70,7 @@ static void other_lanes(struct spot_lane *l, struct spot_rec *r, const struct sp
 		.payload_bytes = r->msg.payload_bytes,
 		.metadata = r->msg.metadata,
 		.metadata_bytes = r->msg.metadata_bytes,
+		.trace = spot_flow_out(l, r),
 	};
 	_Atomic uint32_t *row = row_of(l, key);
 
@@ -204,6 +206,8 @@ static inline bool deliver(struct spot_lane *l, struct spot_rec *cast, uint32_t 
 	r->origin = SPOT_FROM_CAST;
 	r->flags = 0;
 	r->cast = cast;
+	if (spot_traces_flows(l))
+		spot_flow_pass(l, cast, r);
 	spot_app_append(l, s, r);
 	cast->refs++;
 	return true;

@@ -11,6 +11,7 @@
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/timer.h"
 #include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 
 #include <errno.h>
 
@@ -230,6 +231,10 @@ void spot_life_done(struct spot_lane *l, struct spot *s, struct spot_rec *r, int
 
 	cold->life_count--;
 	cold->life_bytes -= r->cost;
+	if (kind != SPL_OK && rc != SPL_REJECTED && spot_traces_errors(l))
+		spot_trace_callback_failed(l, s, r, NULL);
+	else if (spot_traces_flows(l))
+		spot_trace_completed(l, s, r);
 	if (s->gate.state == SPOT_S_ENDING) {
 		spot_ready_add(l, s);
 	} else if (cold->reason == (uint8_t)SPOT_FENCED && r->kind == REC_CLOSING) {

@@ -13,6 +13,7 @@
 #include "dataplane/spot/spot.h"
 #include "dataplane/spot/table.h"
 #include "dataplane/spot/topics.h"
+#include "dataplane/spot/tracing.h"
 #include "dataplane/spot/waits.h"
 
 #include <spotlane/counters.h>
@@ -92,6 +93,8 @@ struct spot_lane {
 	struct wheel wheel;
 
 	struct spot_topics topics;
+	struct spot_tracing trace;
+
 	uint32_t timer_free, timers_used;
 	uint32_t waiters, line_head, line_tail; /* see waiter.h */
 	struct wheel timer_wheel;
@@ -212,8 +215,10 @@ int spot_answer(struct spot_lane *l, const struct spot_rec *r, uint8_t kind, uin
 		const void *payload, uint32_t bytes);
 
 /* Ends a message that does not reach DONE: error reply for a request (`kind`), counter, memory. The
- * record is not in a queue any more and its reservation was given back. */
-void spot_fail(struct spot_lane *l, struct spot_rec *r, enum spl_message_fail why, uint8_t kind);
+ * record is not in a queue any more and its reservation was given back. `s` is NULL when it found
+ * no Spot. */
+void spot_fail(struct spot_lane *l, struct spot *s, struct spot_rec *r, enum spl_message_fail why,
+	       uint8_t kind);
 
 /* admit.c: ends a message that is not admitted; a request of this node for a Spot that is not there
  * goes to control first. `key` may lie in a buffer of the record. */

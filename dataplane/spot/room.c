@@ -48,6 +48,8 @@ size_t spot_region_bytes(const struct spot_conf *c, enum spot_region region)
 		return round64(c->heap_bytes);
 	case SPOT_MEM_TOPICS:
 		return round64(spot_topics_bytes(c->subscriptions));
+	case SPOT_MEM_FLOWS:
+		return (size_t)(c->records + c->timers + 1) * SPOT_FLOW_BYTES;
 	case SPOT_MEM_TABLE:
 		return (size_t)table_buckets(c->spots_max) * sizeof(struct table_bucket);
 	case SPOT_MEM_OBJECTS:
@@ -96,6 +98,8 @@ struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot
 	l->idle_due = UINT64_MAX;
 	spot_topics_init(&l->topics, mem[SPOT_MEM_TOPICS], conf->subscriptions, conf->secret[3]);
 	l->copy_at = 1;
+	l->trace.flows = mem[SPOT_MEM_FLOWS];
+	l->trace.ring = conf->trace;
 	return l;
 }
 

@@ -4,6 +4,7 @@
 #include "dataplane/spot/turn.h"
 #include "dataplane/spot/timer.h"
 #include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/waiter.h"
 
 #define LATER 8u /* ticks of the wheel until one is tried again that may not come now */
@@ -288,8 +289,12 @@ void spot_timer_end(struct spot_lane *l, struct spot *s, struct spot_rec *r, int
 	if (rc != SPL_DONE) {
 		spot_count(l, SPL_C_TICKS_FAILED, 1);
 		spot_turn_failed(l, s, true, r->tick.name->b, r->tick.name->len, rc);
+		if (spot_traces_errors(l))
+			spot_trace_callback_failed(l, s, r, r->tick.name);
 		if (r->timer & TIMER_F_STOPS)
 			r->timer |= TIMER_F_DISPOSED;
+	} else if (spot_traces_flows(l)) {
+		spot_trace_completed(l, s, r);
 	}
 	if (r->overrun == SPL_OVERRUN_DELAY) { /* a period from the end of this one */
 		l->now = spot_now(&l->clock);

@@ -3,6 +3,7 @@
  */
 #include "dataplane/spot/timer.h"
 #include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/turn.h"
 #include "dataplane/spot/yield.h"
 
@@ -60,6 +61,8 @@ static void end_message(struct spot_lane *l, struct spot *s, struct spot_rec *r,
 	if (rc == SPL_DONE && r->kind == SPL_MSG_SPOT_REQUEST && !(r->flags & REC_F_REPLIED))
 		rc = SPL_FAIL(SPL_E_INTERNAL_FAILURE);
 	if (rc == SPL_DONE) {
+		if (spot_traces_flows(l))
+			spot_trace_completed(l, s, r);
 		l->tally.finished++;
 		spot_rec_end(l, r);
 	} else {
@@ -69,7 +72,7 @@ static void end_message(struct spot_lane *l, struct spot *s, struct spot_rec *r,
 
 			spot_turn_failed(l, s, false, packet, (uint32_t)strlen(packet), rc);
 		}
-		spot_fail(l, r, SPL_FAIL_HANDLER, (uint8_t)(rc & 0xff));
+		spot_fail(l, s, r, SPL_FAIL_HANDLER, (uint8_t)(rc & 0xff));
 	}
 }
 
@@ -141,7 +144,7 @@ static enum step lost(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 		spot_life_done(l, s, r, SPL_FAIL(SPL_E_UNAVAILABLE));
 	} else {
 		spot_app_return(l, s, r);
-		spot_fail(l, r, SPL_FAIL_FENCED, SPL_E_UNAVAILABLE);
+		spot_fail(l, s, r, SPL_FAIL_FENCED, SPL_E_UNAVAILABLE);
 	}
 	return STEP_RAN;
 }

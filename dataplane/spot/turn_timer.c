@@ -7,6 +7,7 @@
  */
 #include "dataplane/spot/timer.h"
 #include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/turn.h"
 
 /* The newest tick that is due at `now`, at least the one behind the last. */
@@ -60,5 +61,9 @@ enum step spot_turn_tick(struct spot_lane *l, struct spot *s, struct spot_rec *r
 	turn_begin(l, s, r, r->epoch, t, "timer");
 	l->turn.stage = spot_stage_of(l, s);
 	l->tally.turns++;
+	if (spot_traces_flows(l)) {
+		spot_flow_begin(l, r, SPL_TG_TIMER); /* each tick is one (S-TIMER-18) */
+		spot_trace_dispatched(l, s, r);
+	}
 	return spot_turn_end(l, s, r, r->tick_fn(turn_handle(r), spot_state_of(s), &r->tick));
 }

@@ -56,6 +56,11 @@ enum spl_exit {
 	  "free the rows of an id, or of a whole node, whose owner is dead") \
 	X(STATS_SHOW, "stats.show", READ, "counters") \
 	X(STAGE_SHOW, "stage.show", READ, "running totals of each stable type of this node") \
+	X(TRACE_SHOW, "trace.show", READ, \
+	  "records of the flow trace: the newest, or those behind `after`") \
+	X(TRACE_SET_LEVEL, "trace.set_level", WRITE, "change how much the flow trace records") \
+	X(TRACE_SET_SAMPLE, "trace.set_sample", WRITE, \
+	  "change the share of flows that is recorded; failures always are") \
 	X(CONFIG_SHOW, "config.show", READ, "effective values and where each came from") \
 	X(LOG_SET_LEVEL, "log.set_level", WRITE, "change the log level")
 
@@ -113,12 +118,17 @@ enum spl_exit {
 	X(SPOT_RECLAIM, "node", TEXT, ONE_OF, 1, 255, NULL, "RID of a dead node: all its Spots") \
 	X(STATS_SHOW, "view", CHOICE, OPTIONAL, 0, 0, "drops|lanes|ports|links", \
 	  "which counters; drops when left out") \
+	X(TRACE_SHOW, "after", WORD, OPTIONAL, 1, 4096, NULL, "`next` of the call before") \
+	X(TRACE_SHOW, "limit", INT, OPTIONAL, 1, 1000, NULL, "records; 200 when left out") \
+	X(TRACE_SET_LEVEL, "level", CHOICE, REQUIRED, 0, 0, "off|errors|normal|detailed", \
+	  "new level") \
+	X(TRACE_SET_SAMPLE, "rate", WORD, REQUIRED, 1, 16, NULL, "0.0 to 1.0") \
 	X(LOG_SET_LEVEL, "level", CHOICE, REQUIRED, 0, 0, "error|warn|info|debug", "new level")
 
 /* X(method, field, type, help): results in the order in which they are printed. A field may be
  * left out when it has no value. "rows[].x" is a column of the array `rows`.
- * type: TEXT, INT, BOOL, REF, BASE64, ROWS, DECIMAL: a generation is a text of decimal digits,
- * because it may exceed what a JSON number keeps exactly. */
+ * type: TEXT, INT, REAL, BOOL, REF, BASE64, ROWS, DECIMAL: a generation is a text of decimal
+ * digits, because it may exceed what a JSON number keeps exactly. */
 #define SPL_MGMT_RESULTS(X) \
 	X(NODE_SHOW, "node", TEXT, "node RID") \
 	X(NODE_SHOW, "lifecycle", TEXT, "lifecycle generation") \
@@ -195,6 +205,33 @@ enum spl_exit {
 	X(STAGE_SHOW, "stages[].closed", INT, "closes in which on_closing ended well") \
 	X(STAGE_SHOW, "stages[].close_failed", INT, "closes in which on_closing failed") \
 	X(STAGE_SHOW, "stages[].close_forced", INT, "closes by force: the deadline, or the lease") \
+	X(TRACE_SHOW, "level", TEXT, "off, errors, normal or detailed") \
+	X(TRACE_SHOW, "sample", REAL, "share of flows that is recorded") \
+	X(TRACE_SHOW, "records", ROWS, "oldest first; what a record has nothing of is left out") \
+	X(TRACE_SHOW, "records[].time", TEXT, "when it was written, RFC 3339") \
+	X(TRACE_SHOW, "records[].lane", INT, "worker lcore") \
+	X(TRACE_SHOW, "records[].record", TEXT, \
+	  "spotlane.message_flow or spotlane.dispatch_error") \
+	X(TRACE_SHOW, "records[].phase", TEXT, "what happened to the message") \
+	X(TRACE_SHOW, "records[].surface", TEXT, "node, channel, spot or instance_spot") \
+	X(TRACE_SHOW, "records[].kind", TEXT, "send, request, response, error or control") \
+	X(TRACE_SHOW, "records[].outcome", TEXT, "how it ended or went on") \
+	X(TRACE_SHOW, "records[].reason", TEXT, "why not well") \
+	X(TRACE_SHOW, "records[].action", TEXT, "what was done about an error") \
+	X(TRACE_SHOW, "records[].type", TEXT, "stable type of the Spot") \
+	X(TRACE_SHOW, "records[].spot_id", TEXT, "Spot id, of the target of what was sent") \
+	X(TRACE_SHOW, "records[].packet", TEXT, "packet name, or the timer's") \
+	X(TRACE_SHOW, "records[].topic", TEXT, "topic of a publish") \
+	X(TRACE_SHOW, "records[].correlation_id", DECIMAL, "of a request and its reply") \
+	X(TRACE_SHOW, "records[].flow_id", TEXT, "UUIDv7 of all that came of one message") \
+	X(TRACE_SHOW, "records[].flow_origin", TEXT, \
+	  "where that began: inbound, timer, application or lifecycle") \
+	X(TRACE_SHOW, "lost", INT, "records behind `after` that were overwritten") \
+	X(TRACE_SHOW, "next", TEXT, "where the next call goes on") \
+	X(TRACE_SET_LEVEL, "level", TEXT, "level now") \
+	X(TRACE_SET_LEVEL, "sample", REAL, "share now") \
+	X(TRACE_SET_SAMPLE, "level", TEXT, "level now") \
+	X(TRACE_SET_SAMPLE, "sample", REAL, "share now") \
 	X(CONFIG_SHOW, "file", TEXT, "configuration file") \
 	X(CONFIG_SHOW, "file_changed", BOOL, "the file differs from the running configuration") \
 	X(CONFIG_SHOW, "options", ROWS, "every option") \

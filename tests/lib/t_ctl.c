@@ -53,6 +53,8 @@ static int make_stats(struct t_ctl *f)
 	f->stats->port_bytes = sizeof(struct spl_port_stats);
 	f->stats->stages = stages;
 	f->stats->stage_bytes = sizeof(struct spl_stage_stats);
+	f->stats->trace_bytes = sizeof(struct spl_trace_ring);
+	f->stats->trace_entries = SPL_TRACE_ENTRIES;
 	for (uint32_t i = 0; i < stages; i++) {
 		struct spl_stage_info *info = &spl_stats_infos(f->stats, f->o.lanes, stages)[i];
 

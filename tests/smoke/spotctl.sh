@@ -83,6 +83,17 @@ must_wait_for 'the room in stage show' 10 test "$(stage room ready)" == 1
 [[ $(stage room created)/$(stage room queued)/$(stage room shutting_down) == 1/0/false ]] ||
   fail "stage show: $(ctl stage show)"
 ! ctl stage show | grep -q lobby || fail 'stage show names a Spot'
+status 0 trace level detailed
+status 1 trace sample 2
+status 0 trace sample 1.0
+status 0 -j spot request lobby roll
+status 0 trace show
+grep -q 'record=spotlane.dispatch_error .*reason=handler_exception .*spot_id=lobby packet=say' "$dir/out" ||
+  fail "no failure in the trace: $(cat "$dir/out")"
+flow=$(grep 'phase=dispatched .*packet=roll' "$dir/out" | grep -o 'flow_id=[0-9a-f-]*')
+[[ $(grep -c "phase=completed .*$flow" "$dir/out") == 1 ]] || fail "no end of $flow"
+status 0 trace level errors
+status 0 -t 1 trace show --follow
 status 1 spot reclaim --node "$(node_field node)"
 status 0 -j spot close "$(cat "$dir/ref")"
 [[ $(jq .closed "$dir/out") == true ]] || fail 'closed'

@@ -31,6 +31,8 @@ static struct spl_stats *good(void)
 	s->port_bytes = sizeof(struct spl_port_stats);
 	s->stages = STAGES;
 	s->stage_bytes = sizeof(struct spl_stage_stats);
+	s->trace_bytes = sizeof(struct spl_trace_ring);
+	s->trace_entries = SPL_TRACE_ENTRIES;
 	s->lane[1].counter[SPL_C_TURNS] = 42;
 	spl_stats_stages(s, LANES, STAGES, 1)[2].counter[SPL_S_READY] = 43;
 	strcpy(spl_stats_infos(s, LANES, STAGES)[2].type, "room");
@@ -112,6 +114,8 @@ static void test_statseg_every_wrong_header_is_refused(void)
 	WITH(s->lane_bytes += 64, SIZE, -EPROTO);
 	WITH(s->port_bytes -= 64, SIZE, -EPROTO);
 	WITH(s->stage_bytes += 64, SIZE, -EPROTO);
+	WITH(s->trace_bytes -= 64, SIZE, -EPROTO);
+	WITH(s->trace_entries *= 2, SIZE, -EPROTO);
 	WITH(s->stages = SPL_STAGES_MAX + 1, SIZE, -EPROTO);
 	WITH(s->stages = STAGES + 1, SIZE, -EMSGSIZE);
 	WITH(s->lanes = 0, SIZE, -EPROTO);

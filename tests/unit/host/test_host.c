@@ -356,6 +356,89 @@ static void test_host_stages_are_told_apart(void)
 	rig_end();
 }
 
+/* As a lane writes one. */
+static void trace_put(uint32_t lane, uint64_t time_ns, const char *id)
+{
+	struct spl_stats *s = t_ctl_stats(rig.f);
+	struct spl_trace_ring *ring = spl_stats_trace(s, s->lanes, s->stages, lane);
+	struct spl_trace_record *r = &ring->record[ring->written % SPL_TRACE_ENTRIES];
+
+	*r = (struct spl_trace_record){
+		.time_ns = time_ns,
+		.name = SPL_TN_FLOW,
+		.phase = SPL_TP_COMPLETED,
+		.surface = SPL_TS_SPOT,
+		.kind = SPL_TK_REQUEST,
+		.correlation = UINT64_MAX,
+		.stage = 1,
+		.flow = {0x0190000000007abc, 0x8000000000000001, SPL_TG_INBOUND}};
+	r->id_len = (uint8_t)strlen(id);
+	memcpy(r->id, id, r->id_len);
+	r->seq = 2 * ring->written + 2;
+	ring->written++;
+}
+
+static void test_host_the_trace_is_read_and_set(void)
+{
+	json_t *a, *row, *next;
+
+	begin("memory");
+	CU_ASSERT_EQUAL(rig_seen()->trace_level, SPL_TL_ERRORS);
+	CU_ASSERT_EQUAL(rig_seen()->trace_share, SPL_TRACE_ALL);
+	trace_put(1, 2000000, "second");
+	trace_put(0, 1000000, "first");
+	trace_put(0, 3000000, "third");
+	a = rig_call("trace.show", NULL);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(a, "records")), 3);
+	row = json_array_get(json_object_get(a, "records"), 0);
+	IS(rig_text(row, "spot_id"), "first");
+	IS(rig_text(row, "record"), "spotlane.message_flow");
+	IS(rig_text(row, "phase"), "completed");
+	IS(rig_text(row, "type"), "room");
+	IS(rig_text(row, "time"), "1970-01-01T00:00:00.001000Z");
+	IS(rig_text(row, "correlation_id"), "18446744073709551615");
+	IS(rig_text(row, "flow_id"), "01900000-0000-7abc-8000-000000000001");
+	IS(rig_text(row, "flow_origin"), "inbound");
+	CU_ASSERT_PTR_NULL(json_object_get(row, "reason"));
+	IS(rig_text(json_array_get(json_object_get(a, "records"), 2), "spot_id"), "third");
+	next = json_incref(json_object_get(a, "next"));
+	json_decref(a);
+	a = rig_call("trace.show", json_pack("{s:i}", "limit", 1)); /* the newest */
+	IS(rig_text(json_array_get(json_object_get(a, "records"), 0), "spot_id"), "third");
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(a, "records")), 1);
+	json_decref(a);
+	a = rig_call("trace.show", json_pack("{s:O}", "after", next));
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(a, "records")), 0);
+	CU_ASSERT_EQUAL(int_of(a, "lost"), 0);
+	json_decref(a);
+	for (unsigned i = 0; i < SPL_TRACE_ENTRIES + 5; i++)
+		trace_put(0, 4000000 + i, "more");
+	a = rig_call("trace.show", json_pack("{s:O, s:i}", "after", next, "limit", 2));
+	CU_ASSERT_EQUAL(int_of(a, "lost"), 5);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(a, "records")), 2);
+	json_decref(a);
+	json_decref(next);
+	a = rig_call("trace.show", json_pack("{s:s}", "after", "no.such"));
+	CU_ASSERT_EQUAL(int_of(a, "lost"), 0);
+	json_decref(a);
+	a = rig_call("trace.set_level", json_pack("{s:s}", "level", "detailed"));
+	IS(rig_text(a, "level"), "detailed");
+	json_decref(a);
+	a = rig_call("trace.set_sample", json_pack("{s:s}", "rate", "0.25"));
+	json_decref(a);
+	UNTIL(rig_seen()->trace_share == SPL_TRACE_ALL / 4);
+	CU_ASSERT_EQUAL(rig_seen()->trace_level, SPL_TL_DETAILED);
+	for (unsigned i = 0; i < 5; i++) {
+		static const char *const bad[] = {"1.01", "-0.1", "nan", "0x1", "1e-3"};
+
+		a = rig_call("trace.set_sample", json_pack("{s:s}", "rate", bad[i]));
+		IS(rig_kind(a), "InvalidOperation");
+		json_decref(a);
+	}
+	CU_ASSERT_EQUAL(rig_seen()->trace_share, SPL_TRACE_ALL / 4);
+	rig_end();
+}
+
 static const struct t_case cases[] = {
 	T(test_host_a_dataplane_is_configured_identified_and_served),
 	T(test_host_a_dataplane_that_refuses_its_configuration_is_reported),
@@ -368,6 +451,7 @@ static const struct t_case cases[] = {
 	T(test_host_a_creation_survives_the_death_of_control_or_is_cancelled, "A-FAIL-4"),
 	T(test_host_a_store_that_fails_fences_and_recovers, "A-LEASE-4", "A-LEASE-9", "S-LEASE-2"),
 	T(test_host_statistics_and_configuration_are_shown),
+	T(test_host_the_trace_is_read_and_set, "S-TRACE-3"),
 	T(test_host_stages_are_told_apart, "S-STAGE-10", "S-OBS-5"),
 };
 

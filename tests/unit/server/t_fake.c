@@ -65,6 +65,16 @@ static const struct {
 	 "\"active\":2,\"active_bytes\":9,\"ticks\":30,\"skipped\":1,\"delay_us\":512,"
 	 "\"delay_max_us\":77,\"created\":5,\"create_rejected\":0,\"create_failed\":0,\"closed\":1,"
 	 "\"close_failed\":0,\"close_forced\":0}]}"},
+	{SPL_MGMT_TRACE_SHOW, "after", "1f.2", NULL},
+	{SPL_MGMT_TRACE_SHOW, NULL, NULL,
+	 "{\"level\":\"errors\",\"sample\":1.0,\"lost\":2,\"next\":\"1f.2\",\"records\":[{\"time\":"
+	 "\"2026-01-02T03:04:05.000006Z\",\"lane\":1,\"record\":\"spotlane.dispatch_error\","
+	 "\"surface"
+	 "\":\"spot\",\"kind\":\"send\",\"outcome\":\"failed\",\"reason\":\"no_handler\",\"spot_"
+	 "id\":"
+	 "\"a\\nb\"}]}"},
+	{SPL_MGMT_TRACE_SET_LEVEL, NULL, NULL, "{\"level\":\"detailed\",\"sample\":1.0}"},
+	{SPL_MGMT_TRACE_SET_SAMPLE, NULL, NULL, "{\"level\":\"detailed\",\"sample\":0.25}"},
 	{SPL_MGMT_CONFIG_SHOW, NULL, NULL,
 	 "{\"file\":\"/etc/spotlane.cfg\",\"file_changed\":true,\"options\":[{\"path\":"
 	 "\"node.mesh\",\"value\":\"\\\"default\\\"\",\"origin\":\"default\",\"reloadable\":"

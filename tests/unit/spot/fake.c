@@ -32,6 +32,7 @@ static void note(struct fake_out *to, const struct spot_out *o)
 		.deadline = o->deadline,
 		.packet = o->packet,
 		.source = o->source,
+		.trace = o->trace,
 		.bytes = o->payload_bytes,
 	};
 	if (o->target)
@@ -118,6 +119,7 @@ static int host_cast(void *host, uint32_t to, const struct spot_cast *c)
 			       .content = c->content,
 			       .packet = c->packet,
 			       .source = c->source,
+			       .trace = c->trace,
 			       .key = *c->topic,
 			       .bytes = c->payload_bytes,
 			       .flow = fl->index,
@@ -278,6 +280,9 @@ void fake_init(struct fake *f, unsigned lanes)
 	fake_log_clear();
 }
 
+/* Large, so they are kept from one lane to the next. */
+static struct spl_trace_ring rings[FAKE_LANES];
+
 void fake_start(struct fake *f)
 {
 	struct spot_env env = {
@@ -309,6 +314,9 @@ void fake_start(struct fake *f)
 		c.fails = fl->fails;
 		c.stage_stats = fl->stage_stats;
 		c.stages = FAKE_STAGES;
+		fl->trace = &rings[i];
+		fl->trace->written = 0;
+		c.trace = fl->trace;
 		env.host = fl;
 		for (int r = 0; r < SPOT_MEM_COUNT; r++) {
 			size_t n = spot_region_bytes(&c, (enum spot_region)r);
@@ -322,6 +330,14 @@ void fake_start(struct fake *f)
 		spot_plan_init(&fl->plan, &c);
 		spot_lane_set(fl->l, f->lease, f->pool_low, f->permits);
 	}
+	fake_trace(f, SPL_TL_ERRORS, SPL_TRACE_ALL);
+}
+
+void fake_trace(struct fake *f, enum spl_trace_level level, uint64_t share)
+{
+	for (unsigned i = 0; i < f->lanes; i++)
+		spot_lane_trace(f->lane[i].l, spl_trace_word(level, share), f->now,
+				FAKE_WALL_NS + f->now);
 }
 
 bool fake_law(const struct fake *f)
@@ -627,6 +643,7 @@ static bool take_ring(struct fake_lane *fl)
 			r->msg.metadata = m->cast.metadata;
 			r->msg.metadata_bytes = m->cast.metadata_bytes;
 		}
+		spot_flow_in(fl->l, r, &m->trace);
 		spot_admit(fl->l, &r, 1, f->now);
 	}
 	free(m->whole);

@@ -16,6 +16,7 @@
 #define FAKE_HZ		 1000000000u /* a cycle is a nanosecond */
 #define FAKE_MS		 1000000u
 #define FAKE_LIST	 65536
+#define FAKE_WALL_NS	 (1700000000000000000u) /* CLOCK_REALTIME when the clock was 0 */
 #define FAKE_STAGES	 32
 
 #define FAKE_ASKED	 16 /* works, and creations, that it takes */
@@ -31,7 +32,8 @@ struct fake_out {
 	struct spl_name id, type; /* with Instance intent */
 	uint32_t bytes;
 	char payload[64]; /* the first bytes */
-	void *whole;	  /* for another lane: all of them */
+	struct spl_flow_id trace;
+	void *whole; /* for another lane: all of them */
 	struct spot_cast cast;
 };
 
@@ -43,6 +45,7 @@ struct fake_lane {
 	void *mem[SPOT_MEM_COUNT];
 	uint64_t counters[SPL_C_COUNT], fails[SPL_FAIL_COUNT];
 	struct spl_stage_stats stage_stats[FAKE_STAGES];
+	struct spl_trace_ring *trace;
 	struct fake_out *ring; /* messages for this lane */
 	unsigned ring_head, ring_count, ring_max;
 };
@@ -99,6 +102,9 @@ void fake_start(struct fake *f);
 
 /* Checks that nothing is held any more and that the counters add up, and frees. */
 void fake_stop(struct fake *f);
+
+/* On every lane, from now on. fake_start() does it with SPL_TRACE_DEFAULT. */
+void fake_trace(struct fake *f, enum spl_trace_level level, uint64_t share);
 
 /* Messages: accepted = finished + failed by name + queued + running; the totals of each stage are
  * what its Spots add up to; lane memory is sound. */
