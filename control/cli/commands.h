@@ -33,6 +33,7 @@
 	X("stats", "show", STATS_SHOW, "view", CALL, "counters: drops, lanes, ports or links") \
 	X("stage", "show", STAGE_SHOW, "", CALL, \
 	  "what waits, how late timers are and how creations and closes ended, by stable type") \
+	X("metrics", "show", METRICS_SHOW, "", METRICS, "every metric, a line for each sample") \
 	X("trace", "show", TRACE_SHOW, "", TRACE, \
 	  "records of the flow trace, a line each: the newest; with --follow what comes, until " \
 	  "-t " \
@@ -54,7 +55,16 @@
 	X('V', NULL, "print the version") \
 	X('h', NULL, "print help; with an object or a command, about that")
 
-enum cli_run { CLI_CALL, CLI_SHUTDOWN, CLI_FIND, CLI_LIST, CLI_CLOSE, CLI_CHECK, CLI_TRACE };
+enum cli_run {
+	CLI_CALL,
+	CLI_SHUTDOWN,
+	CLI_FIND,
+	CLI_LIST,
+	CLI_CLOSE,
+	CLI_CHECK,
+	CLI_TRACE,
+	CLI_METRICS
+};
 
 struct cli_command {
 	const char *object, *verb;

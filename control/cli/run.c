@@ -260,6 +260,21 @@ static int run_trace(struct run *run)
 	return status;
 }
 
+static int run_metrics(struct run *run)
+{
+	json_t *result;
+	int status = ask(run, run->m->name, run->r->params, &result);
+
+	if (status != SPL_EXIT_OK)
+		return status;
+	if (run->r->json)
+		status = print_result(run, run->m, result);
+	else if (!run->r->quiet)
+		cli_print_samples(run->out, json_object_get(result, "samples"));
+	json_decref(result);
+	return status;
+}
+
 static int run_shutdown(struct run *run)
 {
 	char err[CLI_ERR_MAX];
@@ -313,6 +328,9 @@ static int run_command(struct run *run)
 			break;
 		case CLI_CLOSE:
 			status = run_close(run);
+			break;
+		case CLI_METRICS:
+			status = run_metrics(run);
 			break;
 		case CLI_TRACE:
 			status = run_trace(run);

@@ -75,6 +75,7 @@ static void on_store_done(void *ctx, struct store_batch *b)
 {
 	struct host *h = ctx;
 
+	host_measure_store(h, b);
 	auth_store_done(h->auth, b, (int64_t)host_now(h));
 	host_pump(h);
 }
@@ -145,6 +146,10 @@ static void on_host_stopped(struct host *h, const struct auth_effect *fx)
 			 HOST_MODULE, "%s outcome=%s reason=%s", text, outcomes[fx->u.stop.outcome],
 			 reasons[fx->u.stop.reason]);
 	}
+	if (!failed) {
+		h->measured.forced += forced;
+		host_measure(&h->measured.shutdown[forced], host_now(h) - h->measured.stop_begun);
+	}
 	if (forced) {
 		h->stop = HOST_DRAINS;
 		host_send_exit(h, true);
@@ -169,6 +174,17 @@ void host_dataplane_ended(struct host *h)
 	h->stop = HOST_FINISHED;
 	uv_timer_stop(&h->deadline);
 	h->o.finished(h->o.ctx, h->exit_code);
+}
+
+/* From one renewal to the next there should be the time that was configured. */
+static void note_renewal(struct host *h, uint64_t deadline)
+{
+	uint64_t every = h->cfg->lease.renew_ms * CLOCK_NS_PER_MS, took;
+
+	if (h->lease_deadline == 0 || deadline <= h->lease_deadline)
+		return;
+	took = deadline - h->lease_deadline;
+	host_measure(&h->measured.renew_late, took > every ? took - every : 0);
 }
 
 static void take_effect(struct host *h, struct auth_effect *fx)
@@ -198,6 +214,7 @@ static void take_effect(struct host *h, struct auth_effect *fx)
 		break;
 	case AUTH_FX_LEASE:
 		h->id = *fx->u.host.id;
+		note_renewal(h, (uint64_t)fx->u.host.deadline);
 		h->lease_deadline = (uint64_t)fx->u.host.deadline;
 		host_send_lease(h);
 		break;
@@ -300,6 +317,7 @@ void host_shutdown(struct host *h, uint64_t deadline_ns, const char *cause)
 	log_info(HOST_MODULE, "stopping cause=%s deadline_ms=%llu", cause,
 		 (unsigned long long)(deadline_ns / CLOCK_NS_PER_MS));
 	h->stop = HOST_DRAINS;
+	h->measured.stop_begun = host_now(h);
 	e.u.shutdown.deadline = (int64_t)(host_now(h) + deadline_ns);
 	host_event(h, &e);
 }

@@ -72,6 +72,8 @@ static void refuse(struct lane *l, const struct flow_msg *msg, struct lane_flow 
 		   const struct wire_msg *h, enum spl_message_fail fail, uint8_t kind)
 {
 	lane_fail(l, fail);
+	if (msg->cls == WIRE_APP && !(h && h->correlation))
+		lane_dropped(l, fail == SPL_FAIL_NO_RECORD);
 	spot_trace_refused(l->spots, h && h->correlation && h->kind != SPL_MSG_REPLY, fail,
 			   h ? h->correlation : 0);
 	if (h && h->correlation && h->kind != SPL_MSG_REPLY)

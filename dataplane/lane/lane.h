@@ -232,6 +232,15 @@ static inline void lane_fail(struct lane *l, enum spl_message_fail fail)
 	__atomic_store_n(&l->stats->fail[fail], l->stats->fail[fail] + 1, __ATOMIC_RELAXED);
 }
 
+/* A one-way message that never came to the Spots: no room, or not to be understood. */
+static inline void lane_dropped(struct lane *l, bool no_room)
+{
+	uint64_t *c = l->stats->measures.dropped[SPL_DS_NODE];
+
+	c += no_room ? SPL_DR_BACKPRESSURE : SPL_DR_DECODE_ERROR;
+	__atomic_store_n(c, *c + 1, __ATOMIC_RELAXED);
+}
+
 /* Buffer handles of records and replies: a pointer and what it is. */
 enum lane_buf {
 	LANE_BUF_MBUF = 0, /* shared by the messages in it: struct lane_buffer counts */

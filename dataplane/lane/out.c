@@ -389,6 +389,7 @@ static void env_failed(void *host, const struct spot_failure *f)
 		if (e)
 			lane_event_done(l, e);
 		l->failures_missed++;
+		lane_count(l, SPL_C_FAILURES_UNTOLD, 1);
 		return;
 	}
 	memcpy(name, f->name, f->name_bytes);

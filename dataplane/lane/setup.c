@@ -76,6 +76,7 @@ struct lane *lane_create(struct lane_shared *sh, unsigned index, const struct la
 	spot.clock_hz = sh->tsc_hz;
 	spot.counters = l->stats->counter;
 	spot.fails = l->stats->fail;
+	spot.measures = &l->stats->measures;
 	spot.stages = sh->stats->stages;
 	spot.trace = spl_stats_trace(sh->stats, sh->lanes, sh->stats->stages, index);
 	spot.stage_stats = spl_stats_stages(sh->stats, sh->lanes, sh->stats->stages, index);

@@ -8,6 +8,7 @@
 #include "dataplane/spot/idle.h"
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/timer.h"
+#include "dataplane/spot/totals.h"
 #include "dataplane/spot/trace.h"
 #include "dataplane/spot/yield.h"
 
@@ -48,6 +49,12 @@ static uint64_t serial(struct spot_lane *l)
 	return x;
 }
 
+/* To another Spot: neither work for the workers nor a send. */
+static bool is_request(const struct spot_call *c)
+{
+	return !c->is_told && (c->origin == SPOT_FROM_SELF || c->origin == SPOT_FROM_LANE);
+}
+
 struct spot_call *spot_call_start(struct spot_lane *l, uint8_t origin, uint64_t deadline)
 {
 	uint32_t i = l->call_free;
@@ -63,7 +70,10 @@ struct spot_call *spot_call_start(struct spot_lane *l, uint8_t origin, uint64_t 
 	wheel_add(&l->wheel, i, deadline);
 	l->calls_open++;
 	l->calls_held++;
+	c->begun = l->now;
 	spot_count(l, SPL_C_CALLS_STARTED, 1);
+	if (is_request(c))
+		spot_count(l, SPL_C_CALLS_OPEN, 1);
 	return c;
 }
 
@@ -95,6 +105,10 @@ void spot_call_end(struct spot_lane *l, struct spot_call *c, uint8_t kind)
 	}
 	wheel_del(&l->wheel, i);
 	l->calls_open--;
+	if (is_request(c)) {
+		spot_count(l, SPL_C_CALLS_OPEN, (uint64_t)-1);
+		spot_note_request(l, c->begun, c->kind);
+	}
 	if (r->flags & REC_F_YIELDED && r->waited == i) {
 		spot_yield_over(l, s, r);
 	} else if (is_held_by(l, s, r) && r->waited == i) {
@@ -170,6 +184,8 @@ void spot_call_drop(struct spot_lane *l, struct spot_call *c)
 	if (c->state == CALL_OPEN) {
 		wheel_del(&l->wheel, spot_call_index(l, c));
 		l->calls_open--;
+		if (is_request(c))
+			spot_count(l, SPL_C_CALLS_OPEN, (uint64_t)-1);
 	}
 	spot_done_add(l, c->buf, c->from, c->flow, c->charge);
 	spot_mem_give(l, c->mem);

@@ -16,6 +16,7 @@
 
 struct spot_stage;
 struct spl_stage_stats;
+struct spl_measures;
 
 /* Instance intent of a message: borrowed, both legal names. */
 struct spot_intent {
@@ -234,7 +235,8 @@ struct spot_conf {
 	/* [stages], likewise, by the index of a stage; NULL or too short: not counted. */
 	struct spl_stage_stats *stage_stats;
 	uint32_t stages;
-	struct spl_trace_ring *trace; /* this lane writes it; NULL: nothing is traced */
+	struct spl_measures *measures; /* written relaxed by this lane only; NULL: nothing */
+	struct spl_trace_ring *trace;  /* this lane writes it; NULL: nothing is traced */
 };
 
 /* Memory of a lane, which the host reserves before spot_lane_init(), zeroed, 64-aligned. All but

@@ -4,6 +4,7 @@
  * Called by the other files of the room, on the lane. A reply that cannot be sent is counted, never
  * retried: the requester's deadline tells it (S-COMPL-7).
  */
+#include "dataplane/spot/totals.h"
 #include "dataplane/spot/trace.h"
 
 #include <errno.h>
@@ -89,6 +90,8 @@ void spot_fail(struct spot_lane *l, struct spot *s, struct spot_rec *r, enum spl
 	       uint8_t kind)
 {
 	spot_add(&l->fails[why], 1);
+	if (r->kind == SPL_MSG_SPOT_SEND)
+		spot_note_drop(l, s, why);
 	if (spot_traces_errors(l))
 		spot_trace_failed(l, s, r, why);
 	if (spot_is_answered(r) && !(r->flags & REC_F_REPLIED) &&

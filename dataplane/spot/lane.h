@@ -17,6 +17,7 @@
 #include "dataplane/spot/waits.h"
 
 #include <spotlane/counters.h>
+#include <spotlane/metrics.h>
 #include <spotlane/packets.h>
 #include <spotlane/reasons.h>
 
@@ -71,6 +72,7 @@ struct spot_lane {
 	} tally; /* of this spot_run(), for the counters; and each kind's `plain` */
 	struct spot_clock clock;
 	uint64_t *counters, *fails;
+	struct spl_measures *measures;
 	struct spot_env env;
 	struct spot_conf conf;
 	unsigned ended_count, done_count;
@@ -87,7 +89,8 @@ struct spot_lane {
 	uint32_t copy_at;
 	struct spot_kind kinds[SPL_STAGES_MAX]; /* by index, filled when the first Spot comes */
 	uint32_t kinds_end;			/* beyond the last that is filled */
-	uint64_t no_stats[SPL_S_COUNT];		/* of kinds that nobody asked to count */
+	struct spl_measures no_measures;
+	uint64_t no_stats[SPL_S_COUNT]; /* of kinds that nobody asked to count */
 	struct lanemem mem;
 	uint64_t mem_own; /* blocks of it that this room holds */
 	struct wheel wheel;

@@ -83,6 +83,7 @@ struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot
 	l->env = *env;
 	l->counters = conf->counters;
 	l->fails = conf->fails;
+	l->measures = conf->measures ? conf->measures : &l->no_measures;
 	spot_clock_init(&l->clock, conf->clock_hz, conf->fake_clock);
 	l->budget = spot_from_us(&l->clock, conf->turn_budget_us);
 	l->lease = 0; /* nothing starts before the host has said until when */

@@ -101,3 +101,54 @@ void spot_totals_tell(struct spot_lane *l)
 		__atomic_store_n(&k->stats[SPL_S_PENDING_BYTES], k->payload, __ATOMIC_RELAXED);
 	}
 }
+
+void spot_note_drop(struct spot_lane *l, const struct spot *s, enum spl_message_fail why)
+{
+	/* The words of the metric are fewer than ours; what has none is a failure, not a drop. */
+	static const uint8_t reasons[SPL_FAIL_COUNT] = {
+		[SPL_FAIL_NO_HANDLER] = 1 + SPL_DR_NO_HANDLER,
+		[SPL_FAIL_CONTENT_TYPE] = 1 + SPL_DR_DECODE_ERROR,
+		[SPL_FAIL_QUEUE_FULL] = 1 + SPL_DR_BACKPRESSURE,
+		[SPL_FAIL_NO_RECORD] = 1 + SPL_DR_BACKPRESSURE,
+		[SPL_FAIL_NO_SPOT] = 1 + SPL_DR_STALE_TARGET,
+		[SPL_FAIL_NOT_READY] = 1 + SPL_DR_STALE_TARGET,
+		[SPL_FAIL_FENCED] = 1 + SPL_DR_STALE_TARGET,
+		[SPL_FAIL_CLOSED] = 1 + SPL_DR_STALE_TARGET,
+		[SPL_FAIL_SHUTDOWN] = 1 + SPL_DR_SHUTDOWN,
+		[SPL_FAIL_WAITERS_FULL] = 1 + SPL_DR_BACKPRESSURE,
+		[SPL_FAIL_TYPE_MISMATCH] = 1 + SPL_DR_STALE_TARGET,
+		[SPL_FAIL_INSTANCE_SPOT] = 1 + SPL_DR_STALE_TARGET,
+	};
+	enum spl_drop_surface surface = SPL_DS_SPOT;
+
+	if (s && spot_stage_of(l, s)->desc->kind == SPL_KIND_INSTANCE)
+		surface = SPL_DS_INSTANCE_SPOT;
+	if (reasons[why])
+		spot_add(&l->measures->dropped[surface][reasons[why] - 1], 1);
+}
+
+static enum spl_request_outcome outcome_of(uint8_t kind)
+{
+	switch (kind) {
+	case SPL_OK:
+		return SPL_RO_SUCCEEDED;
+	case SPL_E_DEADLINE_EXCEEDED:
+		return SPL_RO_TIMED_OUT;
+	case SPL_E_SHUTTING_DOWN:
+		return SPL_RO_SHUTDOWN;
+	case SPL_CANCELLED:
+		return SPL_RO_CANCELLED;
+	default:
+		return SPL_RO_FAILED;
+	}
+}
+
+void spot_note_request(struct spot_lane *l, uint64_t begun, uint8_t kind)
+{
+	struct spl_histogram *h = &l->measures->request[outcome_of(kind)];
+	uint64_t ns = l->now > begun ? spot_to_ns(&l->clock, l->now - begun) : 0;
+
+	spot_add(&h->count, 1);
+	spot_add(&h->sum_ns, ns);
+	spot_add(&h->bucket[spl_duration_bucket(ns)], 1);
+}

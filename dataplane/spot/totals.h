@@ -76,6 +76,12 @@ void spot_note_tick(struct spot_lane *l, const struct spot *s, uint64_t late, ui
 /* `s` is about to go: how its creation or its close has ended. */
 void spot_note_end(struct spot_lane *l, struct spot *s);
 
+/* A one-way message ended by `why`; `s` is NULL when it found no Spot. */
+void spot_note_drop(struct spot_lane *l, const struct spot *s, enum spl_message_fail why);
+
+/* A request of a handler that began at `begun` (cycles) has ended. */
+void spot_note_request(struct spot_lane *l, uint64_t begun, uint8_t kind);
+
 /* The totals of messages, into the segment. */
 void spot_totals_tell(struct spot_lane *l);
 

@@ -29,6 +29,7 @@
 	X(REPLIES_SENT, "replies_sent", "messages", "replies and error replies sent") \
 	X(REPLIES_LOST, "replies_lost", "messages", "replies whose route was gone") \
 	X(CALLS_STARTED, "calls_started", "calls", "requests begun by handlers") \
+	X(CALLS_OPEN, "calls_open", "calls", "requests of handlers that have not ended (gauge)") \
 	X(CALLS_EXPIRED, "calls_expired", "calls", "requests that ended by their deadline") \
 	X(CALLS_CANCELLED, "calls_cancelled", "calls", "requests that their Spot has cancelled") \
 	X(SENDS_WAITED, "sends_waited", "messages", \
@@ -47,6 +48,8 @@
 	X(LINK_RETRANSMITTED, "link_retransmitted", "packets", "packets sent again") \
 	X(LINK_COPIED_OUT, "link_copied_out", "messages", "waiting messages moved out of buffers") \
 	X(MBUFS_LOW, "mbufs_low", "passes", "passes that found the pool below its low-water mark") \
+	X(FAILURES_UNTOLD, "failures_untold", "events", \
+	  "failed callbacks that the log was not told of: one a second is") \
 	X(NO_TX_MBUF, "no_tx_mbuf", "frames", "frames not sent now for want of a buffer")
 
 enum spl_lane_counter {

@@ -56,6 +56,7 @@ enum spl_exit {
 	  "free the rows of an id, or of a whole node, whose owner is dead") \
 	X(STATS_SHOW, "stats.show", READ, "counters") \
 	X(STAGE_SHOW, "stage.show", READ, "running totals of each stable type of this node") \
+	X(METRICS_SHOW, "metrics.show", READ, "one sample of every metric") \
 	X(TRACE_SHOW, "trace.show", READ, \
 	  "records of the flow trace: the newest, or those behind `after`") \
 	X(TRACE_SET_LEVEL, "trace.set_level", WRITE, "change how much the flow trace records") \
@@ -205,6 +206,15 @@ enum spl_exit {
 	X(STAGE_SHOW, "stages[].closed", INT, "closes in which on_closing ended well") \
 	X(STAGE_SHOW, "stages[].close_failed", INT, "closes in which on_closing failed") \
 	X(STAGE_SHOW, "stages[].close_forced", INT, "closes by force: the deadline, or the lease") \
+	X(METRICS_SHOW, "samples", ROWS, "every instrument, and every value of its labels") \
+	X(METRICS_SHOW, "samples[].name", TEXT, "instrument") \
+	X(METRICS_SHOW, "samples[].labels", TEXT, "name=\"value\", separated by commas") \
+	X(METRICS_SHOW, "samples[].kind", TEXT, "observable, updown, counter or histogram") \
+	X(METRICS_SHOW, "samples[].unit", TEXT, "By, s, or what is counted in braces") \
+	X(METRICS_SHOW, "samples[].value", INT, "value; of a histogram, how many were measured") \
+	X(METRICS_SHOW, "samples[].sum", REAL, "of a histogram: their sum") \
+	X(METRICS_SHOW, "samples[].buckets", TEXT, \
+	  "of a histogram: UPTO:N, N of them at most UPTO and more than the one before") \
 	X(TRACE_SHOW, "level", TEXT, "off, errors, normal or detailed") \
 	X(TRACE_SHOW, "sample", REAL, "share of flows that is recorded") \
 	X(TRACE_SHOW, "records", ROWS, "oldest first; what a record has nothing of is left out") \

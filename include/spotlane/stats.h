@@ -12,6 +12,7 @@
 
 #include <spotlane/counters.h>
 #include <spotlane/limits.h>
+#include <spotlane/metrics.h>
 #include <spotlane/reasons.h>
 #include <spotlane/trace.h>
 #include <stddef.h>
@@ -26,6 +27,7 @@ struct spl_lane_stats {
 	uint64_t use[SPL_USE_COUNT];
 	uint64_t drop[SPL_DROP_COUNT];
 	uint64_t fail[SPL_FAIL_COUNT];
+	struct spl_measures measures;
 } __attribute__((aligned(64)));
 
 struct spl_port_stats {

@@ -83,6 +83,13 @@ must_wait_for 'the room in stage show' 10 test "$(stage room ready)" == 1
 [[ $(stage room created)/$(stage room queued)/$(stage room shutting_down) == 1/0/false ]] ||
   fail "stage show: $(ctl stage show)"
 ! ctl stage show | grep -q lobby || fail 'stage show names a Spot'
+# Of what the node has been told, nothing is in a metric: ids, packet names, payloads, its own RID.
+status 0 metrics show
+grep -q '^spotlane.spot.count{mesh_name="default",spot_kind="user"} 1$' "$dir/out" || fail 'spot.count'
+grep -q '^spotlane.host.state{state="serving"} 1$' "$dir/out" || fail 'host.state'
+for word in lobby roll say nobody "$(node_field node)" 10.77 spot_id flow_id correlation topic; do
+  ! grep -q -- "$word" "$dir/out" || fail "'$word' in the metrics: $(grep -- "$word" "$dir/out")"
+done
 status 0 trace level detailed
 status 1 trace sample 2
 status 0 trace sample 1.0

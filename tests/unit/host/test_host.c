@@ -439,6 +439,116 @@ static void test_host_the_trace_is_read_and_set(void)
 	rig_end();
 }
 
+/* All keys of a sample's labels are of S-MET-2, and all values are words of ours or names of the
+ * configuration. */
+static void check_labels(const char *labels)
+{
+	static const char *const keys[] = {
+		"mesh_name", "surface",	  "message_kind",   "operation",  "outcome",	"reason",
+		"state",     "spot_kind", "capacity_scope", "scope_kind", "scope_name", "source"};
+	char copy[512], *save = NULL;
+
+	snprintf(copy, sizeof(copy), "%s", labels);
+	for (char *p = strtok_r(copy, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+		char *value = strchr(p, '=');
+		bool known = false;
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(value);
+		*value++ = 0;
+		for (size_t i = 0; i < T_COUNT(keys); i++)
+			known = known || strcmp(p, keys[i]) == 0;
+		CU_ASSERT_TRUE(known);
+		CU_ASSERT_EQUAL(strspn(value, "abcdefghijklmnopqrstuvwxyz_\""), strlen(value));
+	}
+}
+
+static const json_t *metric(const json_t *a, const char *name, const char *label)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(a, "samples"), i, row)
+	{
+		if (strcmp(rig_text(row, "name"), name) == 0 &&
+		    strstr(rig_text(row, "labels"), label))
+			return row;
+	}
+	return NULL;
+}
+
+/* The instruments, their units and labels; as many samples with one Spot as with two hundred, and
+ * none that names one (T-OB-1, T-SP-30). */
+static void test_host_metrics(void)
+{
+	static const char *const names[] = {
+#define SPL_X(sym, name, kind, unit, labels) name,
+		SPL_METRICS(SPL_X)
+#undef SPL_X
+	};
+	struct spl_stats *s;
+	json_t *a;
+	const json_t *row;
+	size_t i, n;
+	char id[64], *text;
+
+	begin("memory");
+	s = t_ctl_stats(rig.f);
+	a = rig_call("metrics.show", NULL);
+	n = json_array_size(json_object_get(a, "samples"));
+	for (i = 0; i < T_COUNT(names); i++) {
+		CU_ASSERT_EQUAL(strncmp(names[i], "spotlane.", 9), 0);
+		CU_ASSERT_EQUAL(strspn(names[i], "abcdefghijklmnopqrstuvwxyz_."), strlen(names[i]));
+		CU_ASSERT_PTR_NOT_NULL(metric(a, names[i], ""));
+	}
+	json_array_foreach(json_object_get(a, "samples"), i, row)
+		check_labels(rig_text(row, "labels"));
+	CU_ASSERT_EQUAL(int_of(metric(a, "spotlane.host.state", "serving"), "value"), 1);
+	CU_ASSERT_EQUAL(int_of(metric(a, "spotlane.host.state", "draining"), "value"), 0);
+	json_decref(a);
+	for (i = 0; i < 200; i++) {
+		snprintf(id, sizeof(id), "tell-tale-%zu", i);
+		CU_ASSERT_STRING_EQUAL(rig_get_or_create(id, "room", NULL), "Created");
+	}
+	s->lane[1].measures.dropped[SPL_DS_SPOT][SPL_DR_NO_HANDLER] = 7;
+	s->lane[0].counter[SPL_C_CALLS_OPEN] = 2;
+	s->lane[0].measures.request[SPL_RO_FAILED] =
+		(struct spl_histogram){.count = 1, .sum_ns = 2000000, .bucket[3] = 1};
+	s->credit_max = 1000;
+	s->credit_left = 1;
+	spl_stats_stages(s, 2, s->stages, 1)[0].counter[SPL_S_PENDING_BYTES] = 30;
+	spl_stats_stages(s, 2, s->stages, 0)[1].counter[SPL_S_PENDING_BYTES] = 12;
+	spl_stats_stages(s, 2, s->stages, 0)[1].counter[SPL_S_ACTIVE_BYTES] = 2;
+	spl_stats_stages(s, 2, s->stages, 1)[0].counter[SPL_S_READY] = 5;
+	a = rig_call("metrics.show", NULL);
+	text = json_dumps(a, 0);
+	CU_ASSERT_PTR_NULL(strstr(text, "tell"));
+	free(text);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(a, "samples")), n);
+	row = metric(a, "spotlane.mesh_node.messages.dropped",
+		     "surface=\"spot\",message_kind=\"send\",reason=\"no_handler\"");
+	CU_ASSERT_EQUAL(int_of(row, "value"), 7);
+	IS(rig_text(row, "unit"), "{message}");
+	IS(rig_text(row, "kind"), "counter");
+	CU_ASSERT_EQUAL(int_of(metric(a, "spotlane.mesh_node.requests.inflight", ""), "value"), 2);
+	row = metric(a, "spotlane.mesh_node.request.duration", "failed");
+	CU_ASSERT_DOUBLE_EQUAL(json_real_value(json_object_get(row, "sum")), 0.002, 1e-9);
+	CU_ASSERT_PTR_NOT_NULL(strstr(rig_text(row, "buckets"), "0.001:0 0.005:1 "));
+	row = metric(a, "spotlane.host.inbound.pending_payload", "queued");
+	CU_ASSERT_EQUAL(int_of(row, "value"), 40);
+	IS(rig_text(row, "unit"), "By");
+	row = metric(a, "spotlane.host.inbound.pending_payload", "active");
+	CU_ASSERT_EQUAL(int_of(row, "value"), 2);
+	CU_ASSERT_EQUAL(int_of(metric(a, "spotlane.host.inbound.receive_paused", ""), "value"), 0);
+	CU_ASSERT_EQUAL(int_of(metric(a, "spotlane.spot.count", "user"), "value"), 5);
+	CU_ASSERT_EQUAL(int_of(metric(a, "spotlane.object.capacity.active", "spot"), "value"), 200);
+	json_decref(a);
+	s->credit_left = 0;
+	a = rig_call("metrics.show", NULL);
+	CU_ASSERT_EQUAL(int_of(metric(a, "spotlane.host.inbound.receive_paused", ""), "value"), 1);
+	json_decref(a);
+	rig_end();
+}
+
 static const struct t_case cases[] = {
 	T(test_host_a_dataplane_is_configured_identified_and_served),
 	T(test_host_a_dataplane_that_refuses_its_configuration_is_reported),
@@ -451,6 +561,7 @@ static const struct t_case cases[] = {
 	T(test_host_a_creation_survives_the_death_of_control_or_is_cancelled, "A-FAIL-4"),
 	T(test_host_a_store_that_fails_fences_and_recovers, "A-LEASE-4", "A-LEASE-9", "S-LEASE-2"),
 	T(test_host_statistics_and_configuration_are_shown),
+	T(test_host_metrics, "S-MET-1", "S-MET-2", "S-MET-3", "S-MET-4"),
 	T(test_host_the_trace_is_read_and_set, "S-TRACE-3"),
 	T(test_host_stages_are_told_apart, "S-STAGE-10", "S-OBS-5"),
 };

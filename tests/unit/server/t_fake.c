@@ -65,6 +65,14 @@ static const struct {
 	 "\"active\":2,\"active_bytes\":9,\"ticks\":30,\"skipped\":1,\"delay_us\":512,"
 	 "\"delay_max_us\":77,\"created\":5,\"create_rejected\":0,\"create_failed\":0,\"closed\":1,"
 	 "\"close_failed\":0,\"close_forced\":0}]}"},
+	{SPL_MGMT_METRICS_SHOW, NULL, NULL,
+	 "{\"samples\":[{\"name\":\"spotlane.spot.count\",\"labels\":\"mesh_name=\\\"default\\\","
+	 "spot_kind"
+	 "=\\\"user\\\"\",\"kind\":\"updown\",\"unit\":\"{spot}\",\"value\":3},{\"name\":"
+	 "\"spotlane.host."
+	 "shutdown.duration\",\"labels\":\"\",\"kind\":\"histogram\",\"unit\":\"s\",\"value\":2,"
+	 "\"sum\":0.25,"
+	 "\"buckets\":\"0.1:1 0.5:1\"}]}"},
 	{SPL_MGMT_TRACE_SHOW, "after", "1f.2", NULL},
 	{SPL_MGMT_TRACE_SHOW, NULL, NULL,
 	 "{\"level\":\"errors\",\"sample\":1.0,\"lost\":2,\"next\":\"1f.2\",\"records\":[{\"time\":"

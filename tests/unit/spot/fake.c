@@ -317,6 +317,7 @@ void fake_start(struct fake *f)
 		fl->trace = &rings[i];
 		fl->trace->written = 0;
 		c.trace = fl->trace;
+		c.measures = &fl->measures;
 		env.host = fl;
 		for (int r = 0; r < SPOT_MEM_COUNT; r++) {
 			size_t n = spot_region_bytes(&c, (enum spot_region)r);
@@ -338,29 +339,6 @@ void fake_trace(struct fake *f, enum spl_trace_level level, uint64_t share)
 	for (unsigned i = 0; i < f->lanes; i++)
 		spot_lane_trace(f->lane[i].l, spl_trace_word(level, share), f->now,
 				FAKE_WALL_NS + f->now);
-}
-
-bool fake_law(const struct fake *f)
-{
-	bool ok = true;
-
-	for (unsigned i = 0; i < f->lanes; i++) {
-		const struct fake_lane *fl = &f->lane[i];
-		uint64_t failed = 0;
-
-		for (int k = 0; k < SPL_FAIL_COUNT; k++)
-			failed += fl->fails[k];
-		ok = ok && fl->counters[SPL_C_MESSAGES_ACCEPTED] ==
-				   fl->counters[SPL_C_MESSAGES_FINISHED] + failed +
-					   fl->counters[SPL_C_MESSAGES_QUEUED] +
-					   fl->counters[SPL_C_MESSAGES_RUNNING];
-		ok = ok && fake_totals_law(fl);
-		ok = ok && lanemem_check(spot_lane_mem(fl->l));
-		ok = ok && fl->l->slab.cut <= fl->plan.bytes[SPOT_MEM_OBJECTS];
-		ok = ok &&
-		     fl->l->table.n * sizeof(struct table_bucket) <= fl->plan.bytes[SPOT_MEM_TABLE];
-	}
-	return ok;
 }
 
 void fake_stop(struct fake *f)

@@ -46,6 +46,7 @@ struct fake_lane {
 	uint64_t counters[SPL_C_COUNT], fails[SPL_FAIL_COUNT];
 	struct spl_stage_stats stage_stats[FAKE_STAGES];
 	struct spl_trace_ring *trace;
+	struct spl_measures measures;
 	struct fake_out *ring; /* messages for this lane */
 	unsigned ring_head, ring_count, ring_max;
 };

@@ -105,6 +105,29 @@ bool fake_totals_law(const struct fake_lane *fl)
 	return ok;
 }
 
+bool fake_law(const struct fake *f)
+{
+	bool ok = true;
+
+	for (unsigned i = 0; i < f->lanes; i++) {
+		const struct fake_lane *fl = &f->lane[i];
+		uint64_t failed = 0;
+
+		for (int k = 0; k < SPL_FAIL_COUNT; k++)
+			failed += fl->fails[k];
+		ok = ok && fl->counters[SPL_C_MESSAGES_ACCEPTED] ==
+				   fl->counters[SPL_C_MESSAGES_FINISHED] + failed +
+					   fl->counters[SPL_C_MESSAGES_QUEUED] +
+					   fl->counters[SPL_C_MESSAGES_RUNNING];
+		ok = ok && fake_totals_law(fl);
+		ok = ok && lanemem_check(spot_lane_mem(fl->l));
+		ok = ok && fl->l->slab.cut <= fl->plan.bytes[SPOT_MEM_OBJECTS];
+		ok = ok &&
+		     fl->l->table.n * sizeof(struct table_bucket) <= fl->plan.bytes[SPOT_MEM_TABLE];
+	}
+	return ok;
+}
+
 uint64_t fake_failed(const struct fake *f, enum spl_message_fail why)
 {
 	uint64_t n = 0;

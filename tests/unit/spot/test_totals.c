@@ -118,6 +118,78 @@ static void test_own_ticks_wait(void)
 	test_stop();
 }
 
+static uint64_t dropped(enum spl_drop_surface surface, enum spl_drop_reason reason)
+{
+	return f.lane[0].measures.dropped[surface][reason];
+}
+
+/* One-way messages alone, by reason and surface; requests have their reply. */
+static void test_drops(void)
+{
+	test_start(1);
+	fake_create(&f, "a", fake_stage(&test_stage));
+	fake_create(&f, "i", fake_stage(&test_stage_instance));
+	fake_request(&f, "nobody", "log", "x");
+	fake_request(&f, "a", "unheard", "x");
+	fake_run(&f);
+	CU_ASSERT_EQUAL(dropped(SPL_DS_SPOT, SPL_DR_STALE_TARGET), 0);
+	CU_ASSERT_EQUAL(dropped(SPL_DS_SPOT, SPL_DR_NO_HANDLER), 0);
+	fake_send(&f, "nobody", "log", "x");
+	fake_send(&f, "a", "unheard", "x");
+	fake_send(&f, "i", "unheard", "x");
+	fake_run(&f);
+	CU_ASSERT_EQUAL(dropped(SPL_DS_SPOT, SPL_DR_STALE_TARGET), 1);
+	CU_ASSERT_EQUAL(dropped(SPL_DS_SPOT, SPL_DR_NO_HANDLER), 1);
+	CU_ASSERT_EQUAL(dropped(SPL_DS_INSTANCE_SPOT, SPL_DR_NO_HANDLER), 1);
+	for (int i = 0; i < 70; i++) /* the queue has 64 */
+		fake_send(&f, "a", "log", "x");
+	CU_ASSERT_EQUAL(dropped(SPL_DS_SPOT, SPL_DR_BACKPRESSURE), 6);
+	spot_lane_seal(f.lane[0].l);
+	fake_send(&f, "a", "log", "x");
+	CU_ASSERT_EQUAL(dropped(SPL_DS_SPOT, SPL_DR_SHUTDOWN), 1);
+	test_stop();
+}
+
+static const struct spl_histogram *request(enum spl_request_outcome o)
+{
+	return &f.lane[0].measures.request[o];
+}
+
+/* How long handlers wait for their requests, and how many wait. */
+static void test_requests(void)
+{
+	test_start(1);
+	fake_create(&f, "a", fake_stage(&test_stage));
+	fake_create(&f, "b", fake_stage(&test_stage));
+	fake_request(&f, "a", "hold", "b add");
+	fake_run(&f);
+	CU_ASSERT_EQUAL(request(SPL_RO_SUCCEEDED)->count, 1);
+	CU_ASSERT_EQUAL(request(SPL_RO_SUCCEEDED)->bucket[0], 1);
+	fake_request(&f, "a", "hold", "nobody add");
+	fake_run(&f);
+	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_CALLS_OPEN), 1);
+	fake_advance(&f, 40 * FAKE_MS);
+	fake_run(&f); /* a pass begins with the time */
+	fake_missing_says(&f, f.missing_correlation, SPL_E_NOT_FOUND, NULL);
+	fake_run(&f);
+	CU_ASSERT_EQUAL(request(SPL_RO_FAILED)->count, 1);
+	CU_ASSERT_EQUAL(request(SPL_RO_FAILED)->sum_ns, 40 * FAKE_MS);
+	CU_ASSERT_EQUAL(request(SPL_RO_FAILED)->bucket[spl_duration_bucket(40 * FAKE_MS)], 1);
+	fake_request(&f, "a", "hold", "nobody add");
+	fake_run(&f);
+	for (int i = 0; i < 30; i++) {
+		fake_advance(&f, 40 * FAKE_MS);
+		fake_run(&f);
+	}
+	CU_ASSERT_EQUAL(request(SPL_RO_TIMED_OUT)->count, 1);
+	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_CALLS_OPEN), 0);
+	CU_ASSERT_EQUAL(spl_duration_bucket(0), 0);
+	CU_ASSERT_EQUAL(spl_duration_bucket(100000), 0);
+	CU_ASSERT_EQUAL(spl_duration_bucket(100001), 1);
+	CU_ASSERT_EQUAL(spl_duration_bucket(UINT64_MAX), SPL_DURATION_BUCKETS - 1);
+	test_stop();
+}
+
 static int closings_seen;
 
 static void note_closing(struct test_state *state, enum spl_closing reason, uint64_t deadline_ns)
@@ -172,6 +244,8 @@ static const struct t_case cases[] = {
 	T(test_failed_work, "S-OBS-5"),
 	T(test_late_ticks, "S-OBS-5", "S-STAGE-10"),
 	T(test_own_ticks_wait, "S-OBS-5"),
+	T(test_drops, "S-MET-4"),
+	T(test_requests, "S-MET-4"),
 	T(test_ends_of_control, "S-OBS-5", "S-STAGE-10"),
 };
 
