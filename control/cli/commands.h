@@ -33,6 +33,9 @@
 	X("stats", "show", STATS_SHOW, "view", CALL, "counters: drops, lanes, ports or links") \
 	X("stage", "show", STAGE_SHOW, "", CALL, \
 	  "what waits, how late timers are and how creations and closes ended, by stable type") \
+	X("status", "show", STATUS_SHOW, "", STATUS, \
+	  "status of the host; with --follow each change, until -t SECONDS are over or it is " \
+	  "interrupted") \
 	X("metrics", "show", METRICS_SHOW, "", METRICS, "every metric, a line for each sample") \
 	X("trace", "show", TRACE_SHOW, "", TRACE, \
 	  "records of the flow trace, a line each: the newest; with --follow what comes, until " \
@@ -63,7 +66,8 @@ enum cli_run {
 	CLI_CLOSE,
 	CLI_CHECK,
 	CLI_TRACE,
-	CLI_METRICS
+	CLI_METRICS,
+	CLI_STATUS
 };
 
 struct cli_command {

@@ -285,6 +285,7 @@ void host_pump(struct host *h)
 			take_effect(h, &fx);
 	} while (h->pump_again);
 	h->pumping = false;
+	host_status_look(h);
 	arm_tick(h);
 }
 
@@ -442,6 +443,7 @@ int host_open(struct host **out, const struct host_options *o, char *err, size_t
 	uv_timer_init(o->loop, &h->deadline);
 	uv_timer_init(o->loop, &h->life_retry);
 	h->tick.data = h->deadline.data = h->life_retry.data = h;
+	host_status_open(h);
 	*out = h;
 	host_pump(h);
 	host_life_scan(h);
@@ -482,7 +484,7 @@ void host_close(struct host *h, void (*done)(void *arg), void *arg)
 {
 	struct host_wait *w;
 
-	h->closing = 5; /* link, worker and three timers */
+	h->closing = 6; /* link, worker and four timers */
 	h->closed = done;
 	h->closed_arg = arg;
 	h->stop = HOST_FINISHED;
@@ -491,11 +493,13 @@ void host_close(struct host *h, void (*done)(void *arg), void *arg)
 	h->pumping = true; /* results that come back now change nothing outside */
 	worker_close(h->worker, part_done, h);
 	auth_destroy(h->auth);
+	host_status_close(h);
 	while ((w = TAILQ_FIRST(&h->waits))) {
 		if (w->kind == HOST_WAIT_METHOD)
 			host_method_fail(w, SPL_E_SHUTTING_DOWN, "the daemon stops");
 		host_wait_free(w);
 	}
+	uv_close((uv_handle_t *)&h->status.timer, handle_closed);
 	uv_close((uv_handle_t *)&h->tick, handle_closed);
 	uv_close((uv_handle_t *)&h->deadline, handle_closed);
 	uv_close((uv_handle_t *)&h->life_retry, handle_closed);

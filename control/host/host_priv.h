@@ -2,7 +2,7 @@
 /* Inside of the host. host.c: life, effects of the authority. dataplane.c: what comes from the
  * dataplane. lifecycle.c, commands.c: what goes there. life.c: which lifecycles have ended. mesh.c:
  * control messages of clients and handlers. methods.c, calls.c, show.c, stages.c,
- * trace.c, metrics.c: the management methods.
+ * trace.c, metrics.c, status.c: the management methods.
  * dpconf.c: the configuration as the dataplane gets it.
  */
 #ifndef SPL_CONTROL_HOST_PRIV_H
@@ -14,9 +14,9 @@
 #include "control/dplink/dplink.h"
 #include "control/dplink/statseg.h"
 #include "control/host/host.h"
+#include "control/host/observe.h"
 #include "control/host/worker.h"
 
-#include <spotlane/metrics.h>
 #include <spotlane/packets.h>
 #include <sys/queue.h>
 
@@ -27,7 +27,6 @@
 #define HOST_KILL_NS	  (5 * CLOCK_NS_PER_S)	/* from a forced EXIT to SIGKILL */
 #define HOST_CALLS_MAX	  4096			/* SPOT_CALLs under way */
 #define HOST_PORT_UPS_MAX SPL_PORTS_MAX
-#define HOST_STORE_OPS	  4 /* read, compare_exchange, lease_renew, release */
 
 /* Who waits for a reply of the authority, or of the dataplane to a SPOT_CALL. */
 enum host_wait_kind { HOST_WAIT_METHOD, HOST_WAIT_MESH, HOST_WAIT_SELF };
@@ -90,12 +89,10 @@ struct host {
 	bool configured;	     /* CONFIGURED came on this connection */
 	bool refused;		     /* it refused its configuration */
 	char refusal[256];
-	uint64_t life_epoch; /* the process whose lifecycle the authority has; 0 = none */
-	struct {	     /* for the metrics that are control's own */
-		uint64_t store_errors[HOST_STORE_OPS], renew_failures;
-		uint64_t forced, stop_begun;
-		struct spl_histogram renew_late, shutdown[2]; /* stopped, force_stopped */
-	} measured;
+	uint64_t life_epoch;	       /* the process whose lifecycle the authority has; 0 = none */
+	struct host_measured measured; /* for the metrics that are control's own */
+	struct host_status status;
+	bool store_fails;     /* the last batch did */
 	uint8_t trace_level;  /* enum spl_trace_level */
 	uint64_t trace_share; /* of SPL_TRACE_ALL */
 	uint32_t lanes;
@@ -199,27 +196,6 @@ void host_node_show(struct mgmt_call *call, const json_t *params, void *ctx);
 void host_stats_show(struct mgmt_call *call, const json_t *params, void *ctx);
 void host_config_show(struct mgmt_call *call, const json_t *params, void *ctx);
 void host_log_set_level(struct mgmt_call *call, const json_t *params, void *ctx);
-
-/* ---- trace.c ---- */
-void host_trace_show(struct mgmt_call *call, const json_t *params, void *ctx);
-void host_trace_set_level(struct mgmt_call *call, const json_t *params, void *ctx);
-void host_trace_set_sample(struct mgmt_call *call, const json_t *params, void *ctx);
-
-/* ---- show.c ---- */
-/* As one of the host states of S-DRAIN-1. */
-enum dp_host host_dp_state(const struct host *h, const struct auth_status *s);
-
-/* ---- metrics.c ---- */
-void host_metrics_show(struct mgmt_call *call, const json_t *params, void *ctx);
-void host_measure(struct spl_histogram *m, uint64_t ns);
-/* What a store batch came to. */
-void host_measure_store(struct host *h, const struct store_batch *b);
-
-/* ---- stages.c ---- */
-void host_stage_show(struct mgmt_call *call, const json_t *params, void *ctx);
-/* One total of stage `index` over all lanes; of a maximum, the largest. */
-uint64_t host_stage_total(const struct host *h, uint32_t index, enum spl_stage_counter c);
-const char *host_kind_name(uint32_t kind);
 
 /* ---- dpconf.c ---- */
 /* Encodes CONFIG for `cfg` into malloc'ed bytes that the caller frees. 0, -ENOMEM, or -EINVAL with

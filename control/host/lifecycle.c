@@ -121,6 +121,7 @@ static void on_configured(void *ctx, uint64_t tag, const struct dplink_end *end)
 	h->lanes = m.lanes;
 	take_types(h, m.types);
 	take_ports(h, m.ports);
+	host_status_look(h);
 	log_info(HOST_MODULE, "dataplane is ready lanes=%u types=%zu ports=%u hugepages=%u",
 		 m.lanes, h->n_types, h->n_ports, m.huge);
 	host_send_trace(h);

@@ -365,6 +365,7 @@ void host_methods(struct mgmt_method m[SPL_MGMT_METHOD_COUNT])
 	m[SPL_MGMT_TRACE_SET_LEVEL].handler = host_trace_set_level;
 	m[SPL_MGMT_TRACE_SET_SAMPLE].handler = host_trace_set_sample;
 	m[SPL_MGMT_METRICS_SHOW].handler = host_metrics_show;
+	m[SPL_MGMT_STATUS_SHOW].handler = host_status_show;
 	m[SPL_MGMT_CONFIG_SHOW].handler = host_config_show;
 	m[SPL_MGMT_LOG_SET_LEVEL].handler = host_log_set_level;
 }

@@ -31,6 +31,8 @@ void host_measure(struct spl_histogram *m, uint64_t ns)
 
 void host_measure_store(struct host *h, const struct store_batch *b)
 {
+	bool fails = false;
+
 	for (size_t i = 0; i < b->n; i++) {
 		const struct store_req *r = &b->reqs[i];
 		bool failed = r->rc < 0 || r->rc == STORE_FAILED || r->rc == STORE_UNKNOWN ||
@@ -40,10 +42,15 @@ void host_measure_store(struct host *h, const struct store_batch *b)
 			      : r->op == STORE_REVOKE			     ? 3
 									     : 1;
 
+		fails |= failed;
 		h->measured.store_errors[op] += failed;
 		if (r->op == STORE_RENEW)
 			h->measured.renew_failures += failed || r->rc == STORE_MISSING;
 	}
+	if (fails != h->store_fails)
+		log_warn(HOST_MODULE, "spotlane.runtime.location.store_changed state=%s",
+			 fails ? "failing" : "available");
+	h->store_fails = fails;
 }
 
 /* NAME="VALUE" behind what is there, with quotes and backslashes escaped. */
@@ -127,14 +134,21 @@ static uint64_t stages_sum(const struct host *h, enum spl_stage_counter c, uint3
 	return all;
 }
 
+void host_inbound(const struct host *h, uint64_t *all, uint64_t *active)
+{
+	*all = stages_sum(h, SPL_S_PENDING_BYTES, SPL_KIND_INVALID);
+	*active = stages_sum(h, SPL_S_ACTIVE_BYTES, SPL_KIND_INVALID);
+	if (*active > *all) /* the two are not read at one moment */
+		*active = *all;
+}
+
 static void inbound(const struct host *h, json_t *rows)
 {
-	uint64_t all = stages_sum(h, SPL_S_PENDING_BYTES, SPL_KIND_INVALID);
-	uint64_t active = stages_sum(h, SPL_S_ACTIVE_BYTES, SPL_KIND_INVALID);
+	uint64_t all, active;
 
+	host_inbound(h, &all, &active);
 	sample(rows, SPL_M_INBOUND_HWM, statseg_get(&h->stats.s->credit_max), NULL);
-	sample(rows, SPL_M_INBOUND_PENDING, all > active ? all - active : 0, "state", "queued",
-	       NULL);
+	sample(rows, SPL_M_INBOUND_PENDING, all - active, "state", "queued", NULL);
 	sample(rows, SPL_M_INBOUND_PENDING, active, "state", "active", NULL);
 	sample(rows, SPL_M_INBOUND_PAUSED, statseg_get(&h->stats.s->credit_left) == 0, NULL);
 }

@@ -56,6 +56,8 @@ enum spl_exit {
 	  "free the rows of an id, or of a whole node, whose owner is dead") \
 	X(STATS_SHOW, "stats.show", READ, "counters") \
 	X(STAGE_SHOW, "stage.show", READ, "running totals of each stable type of this node") \
+	X(STATUS_SHOW, "status.show", READ, \
+	  "status of the host: now, or when it is another one than `after`") \
 	X(METRICS_SHOW, "metrics.show", READ, "one sample of every metric") \
 	X(TRACE_SHOW, "trace.show", READ, \
 	  "records of the flow trace: the newest, or those behind `after`") \
@@ -119,6 +121,10 @@ enum spl_exit {
 	X(SPOT_RECLAIM, "node", TEXT, ONE_OF, 1, 255, NULL, "RID of a dead node: all its Spots") \
 	X(STATS_SHOW, "view", CHOICE, OPTIONAL, 0, 0, "drops|lanes|ports|links", \
 	  "which counters; drops when left out") \
+	X(STATUS_SHOW, "after", INT, OPTIONAL, 0, 9007199254740991, NULL, \
+	  "`sequence` that is known") \
+	X(STATUS_SHOW, "wait_ms", INT, OPTIONAL, 0, 60000, NULL, \
+	  "how long to wait for a change; 30000 when left out") \
 	X(TRACE_SHOW, "after", WORD, OPTIONAL, 1, 4096, NULL, "`next` of the call before") \
 	X(TRACE_SHOW, "limit", INT, OPTIONAL, 1, 1000, NULL, "records; 200 when left out") \
 	X(TRACE_SET_LEVEL, "level", CHOICE, REQUIRED, 0, 0, "off|errors|normal|detailed", \
@@ -206,6 +212,22 @@ enum spl_exit {
 	X(STAGE_SHOW, "stages[].closed", INT, "closes in which on_closing ended well") \
 	X(STAGE_SHOW, "stages[].close_failed", INT, "closes in which on_closing failed") \
 	X(STAGE_SHOW, "stages[].close_forced", INT, "closes by force: the deadline, or the lease") \
+	X(STATUS_SHOW, "sequence", INT, "number of this status, only up in the life of control") \
+	X(STATUS_SHOW, "source", TEXT, "runtime") \
+	X(STATUS_SHOW, "state", TEXT, "Preparing, Serving, Draining, Stopped or Error") \
+	X(STATUS_SHOW, "ready", BOOL, "only when Serving") \
+	X(STATUS_SHOW, "accepting_work", BOOL, "Serving, and the lease is held") \
+	X(STATUS_SHOW, "dataplane", TEXT, "up or down") \
+	X(STATUS_SHOW, "lease", TEXT, "held or none") \
+	X(STATUS_SHOW, "deadline_ms", INT, "of the drain, from now") \
+	X(STATUS_SHOW, "shutdown_result", TEXT, "stopped or force_stopped") \
+	X(STATUS_SHOW, "inbound_hwm", INT, "payload bytes that peers may have under way") \
+	X(STATUS_SHOW, "inbound_pending", INT, "payload bytes accepted and not at their end") \
+	X(STATUS_SHOW, "inbound_queued", INT, "of them, waiting for a turn") \
+	X(STATUS_SHOW, "inbound_active", INT, "of them, in a turn that waits") \
+	X(STATUS_SHOW, "receive_paused", BOOL, "peers are granted nothing more now") \
+	X(STATUS_SHOW, "coalesced", INT, "statuses between `after` and this one") \
+	X(STATUS_SHOW, "discarded_terminal", INT, "ends of the node that are kept no longer") \
 	X(METRICS_SHOW, "samples", ROWS, "every instrument, and every value of its labels") \
 	X(METRICS_SHOW, "samples[].name", TEXT, "instrument") \
 	X(METRICS_SHOW, "samples[].labels", TEXT, "name=\"value\", separated by commas") \

@@ -22,6 +22,12 @@ status 2 --no-such-option
 start_node
 status 0 node show
 status 0 -j node show
+status 0 -j status show
+[[ $(jq -r '"\(.state)/\(.ready)/\(.inbound_pending == .inbound_queued + .inbound_active)"' "$dir/out") == Serving/true/true ]] ||
+  fail "status: $(cat "$dir/out")"
+ctl status show --follow > "$dir/status.out" 2> /dev/null & # until the daemon is gone
+follower=$!
+must_wait_for 'the first status' 10 grep -q Serving "$dir/status.out"
 [[ $(jq -r .state "$dir/out") == Serving ]] || fail 'state'
 status 0 -j spot get-or-create lobby room
 [[ $(jq -r .state "$dir/out") == Created ]] || fail 'created'
@@ -101,6 +107,8 @@ flow=$(grep 'phase=dispatched .*packet=roll' "$dir/out" | grep -o 'flow_id=[0-9a
 [[ $(grep -c "phase=completed .*$flow" "$dir/out") == 1 ]] || fail "no end of $flow"
 status 0 trace level errors
 status 0 -t 1 trace show --follow
+grep -q 'spotlane.runtime.mesh_node.state_changed mesh=default state=Serving' "$dir/control.log" ||
+  fail 'no change of state in the log'
 status 1 spot reclaim --node "$(node_field node)"
 status 0 -j spot close "$(cat "$dir/ref")"
 [[ $(jq .closed "$dir/out") == true ]] || fail 'closed'
@@ -114,5 +122,7 @@ kill -CONT "$control_pid"
 check_conservation
 status 0 node shutdown
 node_ends
+wait "$follower" || true
+grep -q "state *Draining" "$dir/status.out" || fail "status --follow: $(cat "$dir/status.out")"
 status 3 node show
 ! laws_hold 2> /dev/null || fail 'the laws hold without a daemon'

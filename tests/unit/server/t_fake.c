@@ -65,6 +65,12 @@ static const struct {
 	 "\"active\":2,\"active_bytes\":9,\"ticks\":30,\"skipped\":1,\"delay_us\":512,"
 	 "\"delay_max_us\":77,\"created\":5,\"create_rejected\":0,\"create_failed\":0,\"closed\":1,"
 	 "\"close_failed\":0,\"close_forced\":0}]}"},
+	{SPL_MGMT_STATUS_SHOW, NULL, NULL,
+	 "{\"sequence\":3,\"source\":\"runtime\",\"state\":\"Serving\",\"ready\":true,\"accepting_"
+	 "work\":true"
+	 ",\"dataplane\":\"up\",\"lease\":\"held\",\"inbound_hwm\":1000,\"inbound_pending\":9,"
+	 "\"inbound_queued\":7,\"inbound_active\":2,\"receive_paused\":false,\"coalesced\":0,"
+	 "\"discarded_terminal\":0}"},
 	{SPL_MGMT_METRICS_SHOW, NULL, NULL,
 	 "{\"samples\":[{\"name\":\"spotlane.spot.count\",\"labels\":\"mesh_name=\\\"default\\\","
 	 "spot_kind"

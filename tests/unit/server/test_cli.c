@@ -148,6 +148,7 @@ static void outputs_are_as_written_down(void)
 	golden("spot-reclaim", "spot|reclaim|--node|node-dead");
 	golden("stats-show", "stats|show");
 	golden("stage-show", "stage|show");
+	golden("status-show", "status|show");
 	golden("metrics-show", "metrics|show");
 	golden("trace-show", "trace|show");
 	golden("trace-follow", "trace|show|--follow"); /* the second question is refused */

@@ -190,6 +190,21 @@ static void test_requests(void)
 	test_stop();
 }
 
+/* Callbacks of the lifecycle are turns like any other: they wait for their Spot, are counted, and
+ * come out of the budget of a run (S-INFRA-4). */
+static void test_lifecycle_is_application_work(void)
+{
+	test_start(1);
+	fake_prepare(&f, "a", fake_stage(&test_stage), "", 0);
+	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_TURNS), 0);
+	CU_ASSERT_EQUAL(test_stage_runs, 0);
+	fake_pass(&f, 1);
+	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_TURNS), 1);
+	fake_run(&f);
+	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_TURNS), 2); /* on_create and on_initialize */
+	test_stop();
+}
+
 static int closings_seen;
 
 static void note_closing(struct test_state *state, enum spl_closing reason, uint64_t deadline_ns)
@@ -246,6 +261,7 @@ static const struct t_case cases[] = {
 	T(test_own_ticks_wait, "S-OBS-5"),
 	T(test_drops, "S-MET-4"),
 	T(test_requests, "S-MET-4"),
+	T(test_lifecycle_is_application_work, "S-INFRA-4"),
 	T(test_ends_of_control, "S-OBS-5", "S-STAGE-10"),
 };
 
