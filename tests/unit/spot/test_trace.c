@@ -231,9 +231,15 @@ static void test_failed_callbacks(void)
  * and a record that came before has a flow of its own (T-OB-5). */
 static void test_off(void)
 {
-	uint64_t flows;
+	uint64_t flows, old[4];
 
 	start(1, SPL_TL_DETAILED);
+	for (unsigned i = 0; i < 4; i++)
+		fake_send(&f, "a", "log", "x");
+	fake_run(&f);
+	told();
+	for (unsigned i = 0; i < 4; i++)
+		old[i] = got[2 * i].flow.lo;
 	flows = f.lane[0].l->trace.serial;
 	CU_ASSERT(flows > 0);
 	fake_trace(&f, SPL_TL_OFF, SPL_TRACE_ALL);
@@ -251,6 +257,8 @@ static void test_off(void)
 	     "completed:send");
 	CU_ASSERT(got[2].flow.lo != got[0].flow.lo);
 	CU_ASSERT_EQUAL(got[2].flow.lo, got[3].flow.lo);
+	for (unsigned i = 0; i < 4; i++) /* nor that of whom its place had before */
+		CU_ASSERT(got[2].flow.lo != old[i]);
 	CU_ASSERT_EQUAL(got[4].flow.lo, got[0].flow.lo);
 	test_stop();
 }
