@@ -121,8 +121,7 @@ enum spl_exit {
 	X(SPOT_RECLAIM, "node", TEXT, ONE_OF, 1, 255, NULL, "RID of a dead node: all its Spots") \
 	X(STATS_SHOW, "view", CHOICE, OPTIONAL, 0, 0, "drops|lanes|ports|links", \
 	  "which counters; drops when left out") \
-	X(STATUS_SHOW, "after", INT, OPTIONAL, 0, 9007199254740991, NULL, \
-	  "`sequence` that is known") \
+	X(STATUS_SHOW, "after", INT, OPTIONAL, 0, 4294967295, NULL, "`sequence` that is known") \
 	X(STATUS_SHOW, "wait_ms", INT, OPTIONAL, 0, 60000, NULL, \
 	  "how long to wait for a change; 30000 when left out") \
 	X(TRACE_SHOW, "after", WORD, OPTIONAL, 1, 4096, NULL, "`next` of the call before") \
