@@ -76,10 +76,11 @@ struct lane *lane_create(struct lane_shared *sh, unsigned index, const struct la
 	spot.clock_hz = sh->tsc_hz;
 	spot.counters = l->stats->counter;
 	spot.fails = l->stats->fail;
-	spot.measures = &l->stats->measures;
-	spot.stages = sh->stats->stages;
-	spot.trace = spl_stats_trace(sh->stats, sh->lanes, sh->stats->stages, index);
-	spot.stage_stats = spl_stats_stages(sh->stats, sh->lanes, sh->stats->stages, index);
+	spot.observed.measures = &l->stats->measures;
+	spot.observed.stages = sh->stats->stages;
+	spot.observed.trace = spl_stats_trace(sh->stats, sh->lanes, sh->stats->stages, index);
+	spot.observed.stage_stats =
+		spl_stats_stages(sh->stats, sh->lanes, sh->stats->stages, index);
 	if (!sh->topic_lanes)
 		sh->topic_lanes =
 			calloc((size_t)SPOT_TOPIC_ROWS * sh->lanes, sizeof(*sh->topic_lanes));

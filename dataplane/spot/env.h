@@ -9,14 +9,12 @@
 
 #include "common/pack.h"
 #include "dataplane/spot/record.h"
+#include "dataplane/spot/tracing.h"
 
 #include <spotlane/errors.h>
 #include <spotlane/stage.h>
-#include <spotlane/trace.h>
 
 struct spot_stage;
-struct spl_stage_stats;
-struct spl_measures;
 
 /* Instance intent of a message: borrowed, both legal names. */
 struct spot_intent {
@@ -197,7 +195,6 @@ struct spot_env {
 };
 
 #define SPOT_TOPIC_ROWS 4096u
-#define SPOT_FLOW_BYTES 32u
 
 /* Fixed for the life of the lane. */
 struct spot_conf {
@@ -232,11 +229,7 @@ struct spot_conf {
 	uint64_t secret[4];	    /* random, per process: table and correlations */
 	uint64_t *counters;	    /* [SPL_C_COUNT], written relaxed by this lane only */
 	uint64_t *fails;	    /* [SPL_FAIL_COUNT], likewise */
-	/* [stages], likewise, by the index of a stage; NULL or too short: not counted. */
-	struct spl_stage_stats *stage_stats;
-	uint32_t stages;
-	struct spl_measures *measures; /* written relaxed by this lane only; NULL: nothing */
-	struct spl_trace_ring *trace;  /* this lane writes it; NULL: nothing is traced */
+	struct spot_observed observed;
 };
 
 /* Memory of a lane, which the host reserves before spot_lane_init(), zeroed, 64-aligned. All but

@@ -83,7 +83,7 @@ struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot
 	l->env = *env;
 	l->counters = conf->counters;
 	l->fails = conf->fails;
-	l->measures = conf->measures ? conf->measures : &l->no_measures;
+	l->measures = conf->observed.measures ? conf->observed.measures : &l->no_measures;
 	spot_clock_init(&l->clock, conf->clock_hz, conf->fake_clock);
 	l->budget = spot_from_us(&l->clock, conf->turn_budget_us);
 	l->lease = 0; /* nothing starts before the host has said until when */
@@ -100,7 +100,7 @@ struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot
 	spot_topics_init(&l->topics, mem[SPOT_MEM_TOPICS], conf->subscriptions, conf->secret[3]);
 	l->copy_at = 1;
 	l->trace.flows = mem[SPOT_MEM_FLOWS];
-	l->trace.ring = conf->trace;
+	l->trace.ring = conf->observed.trace;
 	return l;
 }
 

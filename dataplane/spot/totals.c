@@ -14,8 +14,8 @@ struct spot_kind *spot_kind_get(struct spot_lane *l, const struct spot_stage *st
 	k->stage = stage;
 	k->queue_count = stage->queue_count ? stage->queue_count : l->conf.queue_count;
 	k->queue_bytes = bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
-	k->stats = l->conf.stage_stats && stage->index < l->conf.stages
-			   ? l->conf.stage_stats[stage->index].counter
+	k->stats = l->conf.observed.stage_stats && stage->index < l->conf.observed.stages
+			   ? l->conf.observed.stage_stats[stage->index].counter
 			   : l->no_stats;
 	if (stage->index >= l->kinds_end)
 		l->kinds_end = stage->index + 1u;

@@ -312,12 +312,12 @@ void fake_start(struct fake *f)
 		c.topic_lanes = f->topic_lanes;
 		c.counters = fl->counters;
 		c.fails = fl->fails;
-		c.stage_stats = fl->stage_stats;
-		c.stages = FAKE_STAGES;
+		c.observed.stage_stats = fl->stage_stats;
+		c.observed.stages = FAKE_STAGES;
 		fl->trace = &rings[i];
 		fl->trace->written = 0;
-		c.trace = fl->trace;
-		c.measures = &fl->measures;
+		c.observed.trace = fl->trace;
+		c.observed.measures = &fl->measures;
 		env.host = fl;
 		for (int r = 0; r < SPOT_MEM_COUNT; r++) {
 			size_t n = spot_region_bytes(&c, (enum spot_region)r);
