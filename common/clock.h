@@ -22,4 +22,13 @@ static inline uint64_t clock_boot_ns(void)
 	return (uint64_t)t.tv_sec * CLOCK_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
+/* Now, CLOCK_REALTIME nanoseconds: to show to people, never to compare. */
+static inline uint64_t clock_real_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * CLOCK_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
 #endif

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define DP_MAGIC	  0x314c5053u /* "SPL1" */
-#define DP_VERSION	  5
+#define DP_VERSION	  6
 #define DP_PACKET_MAX	  65536 /* bytes of one packet, header included */
 #define DP_INLINE_MAX	  32768 /* bytes of one byte string inside a packet */
 #define DP_HEADER_BYTES	  36
@@ -76,7 +76,8 @@ struct dp_header {
 	X(20, MESH_OP_DONE, mesh_op_done, "C>D rep", "its answer") \
 	X(21, SPOT_CALL, spot_call, "C>D req", "send or request on behalf of an operator") \
 	X(22, SPOT_CALLED, spot_called, "D>C rep", "its end") \
-	X(23, EXIT, exit_req, "C>D req", "every row is released: stop the process")
+	X(23, EXIT, exit_req, "C>D req", "every row is released: stop the process") \
+	X(24, TRACE, trace, "C>D req", "level and sampling of the flow trace")
 
 enum dp_type {
 #define DP_X(num, sym, st, dir, help) DP_##sym = num,
@@ -274,14 +275,17 @@ enum dp_type {
 	F(u16, content) \
 	F(bytes, payload)
 #define DP_EXIT_REQ_FIELDS(F) F(u8, forced)
+#define DP_TRACE_FIELDS(F) \
+	F(u8, level)  /* enum spl_trace_level */ \
+	F(u64, share) /* of SPL_TRACE_ALL flows */
 
-#define DP_T_u8		      uint8_t
-#define DP_T_u16	      uint16_t
-#define DP_T_u32	      uint32_t
-#define DP_T_u64	      uint64_t
-#define DP_T_text	      struct pack_bytes
-#define DP_T_bytes	      struct pack_bytes
-#define DP_F(t, n)	      DP_T_##t n;
+#define DP_T_u8	   uint8_t
+#define DP_T_u16   uint16_t
+#define DP_T_u32   uint32_t
+#define DP_T_u64   uint64_t
+#define DP_T_text  struct pack_bytes
+#define DP_T_bytes struct pack_bytes
+#define DP_F(t, n) DP_T_##t n;
 
 /* name, FIELDS: everything that has a struct dp_NAME and a codec. */
 #define DP_STRUCTS(X) \
@@ -312,7 +316,8 @@ enum dp_type {
 	X(mesh_op_done, DP_MESH_OP_DONE_FIELDS) \
 	X(spot_call, DP_SPOT_CALL_FIELDS) \
 	X(spot_called, DP_SPOT_CALLED_FIELDS) \
-	X(exit_req, DP_EXIT_REQ_FIELDS)
+	X(exit_req, DP_EXIT_REQ_FIELDS) \
+	X(trace, DP_TRACE_FIELDS)
 
 /* struct dp_NAME; dp_put_NAME appends the fields; dp_get_NAME takes them (check r->bad). */
 #define DP_X(name, FIELDS) \

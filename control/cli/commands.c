@@ -93,11 +93,16 @@ static void write_value(FILE *f, const struct mgmt_param *p)
 /* Options that spotctl itself adds. */
 static const char *extra_option(const struct cli_command *c)
 {
-	return c->run == CLI_LIST ? "--all" : c->run == CLI_SHUTDOWN ? "--no-wait" : NULL;
+	return c->run == CLI_LIST			     ? "--all"
+	       : c->run == CLI_SHUTDOWN			     ? "--no-wait"
+	       : c->run == CLI_TRACE || c->run == CLI_STATUS ? "--follow"
+							     : NULL;
 }
 
 static const char *extra_help(const struct cli_command *c)
 {
+	if (c->run == CLI_TRACE || c->run == CLI_STATUS)
+		return "go on with what comes";
 	return c->run == CLI_LIST ? "every page, one after the other"
 				  : "only ask; do not wait until the daemon is gone";
 }

@@ -31,6 +31,19 @@
 	  "free the rows of a dead owner: exactly one of ID (one Spot) and --node (all of a " \
 	  "node)") \
 	X("stats", "show", STATS_SHOW, "view", CALL, "counters: drops, lanes, ports or links") \
+	X("stage", "show", STAGE_SHOW, "", CALL, \
+	  "what waits, how late timers are and how creations and closes ended, by stable type") \
+	X("status", "show", STATUS_SHOW, "", STATUS, \
+	  "status of the host; with --follow each change, until -t SECONDS are over or it is " \
+	  "interrupted") \
+	X("metrics", "show", METRICS_SHOW, "", METRICS, "every metric, a line for each sample") \
+	X("trace", "show", TRACE_SHOW, "", TRACE, \
+	  "records of the flow trace, a line each: the newest; with --follow what comes, until " \
+	  "-t " \
+	  "SECONDS are over or it is interrupted") \
+	X("trace", "level", TRACE_SET_LEVEL, "level", CALL, "how much the flow trace records") \
+	X("trace", "sample", TRACE_SET_SAMPLE, "rate", CALL, \
+	  "the share of flows that is recorded, 0.0 to 1.0") \
 	X("config", "show", CONFIG_SHOW, "", CALL, "effective values and where each came from") \
 	X("config", "check", CONFIG_SHOW, "", CHECK, \
 	  "check a configuration file; needs no daemon") \
@@ -45,7 +58,17 @@
 	X('V', NULL, "print the version") \
 	X('h', NULL, "print help; with an object or a command, about that")
 
-enum cli_run { CLI_CALL, CLI_SHUTDOWN, CLI_FIND, CLI_LIST, CLI_CLOSE, CLI_CHECK };
+enum cli_run {
+	CLI_CALL,
+	CLI_SHUTDOWN,
+	CLI_FIND,
+	CLI_LIST,
+	CLI_CLOSE,
+	CLI_CHECK,
+	CLI_TRACE,
+	CLI_METRICS,
+	CLI_STATUS
+};
 
 struct cli_command {
 	const char *object, *verb;

@@ -145,6 +145,8 @@ static bool take_long(struct parser *p, const char *word)
 	}
 	if (c && c->run == CLI_LIST && strcmp(name, "all") == 0)
 		return p->r->all = true;
+	if (c && (c->run == CLI_TRACE || c->run == CLI_STATUS) && strcmp(name, "follow") == 0)
+		return p->r->follow = true;
 	if (c && c->run == CLI_SHUTDOWN && strcmp(name, "no-wait") == 0)
 		return p->r->no_wait = true;
 	param = c && c->run != CLI_CHECK ? cli_param(&p->methods[c->method], name, len) : NULL;

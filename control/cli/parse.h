@@ -12,7 +12,7 @@ struct cli_request {
 	const char *socket;
 	long seconds; /* 0: not given */
 	bool json, quiet, help, version;
-	bool all, no_wait;
+	bool all, no_wait, follow;
 	const char *help_object, *help_verb;
 	const char *file;   /* of config check */
 	const char *target; /* of spot close, when it is an id */

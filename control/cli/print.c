@@ -216,6 +216,60 @@ static bool has_rows(const struct mgmt_method *m)
 	return false;
 }
 
+static void print_word(FILE *f, const json_t *row, const char *name)
+{
+	const json_t *v = json_object_get(row, name);
+
+	if (v)
+		cli_print_escaped(f, json_string_value(v), json_string_length(v));
+}
+
+void cli_print_samples(FILE *f, const json_t *samples)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(samples, i, row)
+	{
+		const char *labels = json_string_value(json_object_get(row, "labels"));
+
+		print_word(f, row, "name");
+		fputs(labels && *labels ? "{" : "", f);
+		print_word(f, row, "labels");
+		fprintf(f, "%s %lld", labels && *labels ? "}" : "",
+			(long long)json_integer_value(json_object_get(row, "value")));
+		if (json_object_get(row, "sum")) {
+			fprintf(f, " sum=%.6f ", json_real_value(json_object_get(row, "sum")));
+			print_word(f, row, "buckets");
+		}
+		fputc('\n', f);
+	}
+}
+
+bool cli_print_lines(FILE *f, const json_t *rows)
+{
+	const char *name, *between = "";
+	bool good = true;
+	json_t *row, *v;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+	{
+		json_object_foreach(row, name, v)
+		{
+			char *text = cell(v);
+
+			good &= text != NULL;
+			fprintf(f, "%s%s=%s", between, name, text ? text : "?");
+			free(text);
+			between = " ";
+		}
+		fputc('\n', f);
+		between = "";
+	}
+	return good;
+}
+
 bool cli_print_result(FILE *f, const struct mgmt_method *m, const json_t *result)
 {
 	struct column c[COLUMNS_MAX];

@@ -10,6 +10,12 @@
 
 /* Prints `result` of method `m`: the single values one a line, then the rows as a table. False
  * when there was no memory for all of it. */
+/* Metrics: "name{labels} value", of a histogram with its sum and buckets. */
+void cli_print_samples(FILE *f, const json_t *samples);
+
+/* A line for each object of an array: "name=value ...". */
+bool cli_print_lines(FILE *f, const json_t *rows);
+
 bool cli_print_result(FILE *f, const struct mgmt_method *m, const json_t *result);
 
 /* The text with control characters and what is not UTF-8 as \xNN. */

@@ -9,10 +9,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DEFAULT_S    35
 #define MORE_THAN_MS 5000 /* what a command gets beyond the timeout that it asks the node for */
 #define PAGES_MAX    100000
+#define WAIT_MS	     30000  /* what the node waits for a change at most */
+#define FOLLOW_US    200000 /* between two questions of --follow */
 
 struct run {
 	struct cli_request *r;
@@ -224,6 +227,88 @@ static int run_list(struct run *run)
 	return status;
 }
 
+/* What has come since, until the time given with -t is over; without it for ever. */
+static int run_trace(struct run *run)
+{
+	uint64_t until = cli_now_ns() + (uint64_t)run->r->seconds * 1000000000u;
+	int status;
+
+	do {
+		json_t *result, *records;
+		bool any;
+
+		if (run->r->follow)
+			run->client.deadline_ns = cli_now_ns() + DEFAULT_S * 1000000000ull;
+		status = ask(run, run->m->name, run->r->params, &result);
+		if (status != SPL_EXIT_OK)
+			break;
+		records = json_object_get(result, "records");
+		any = json_array_size(records) > 0;
+		if (run->r->json && (any || !run->r->follow))
+			status = print_result(run, run->m, result);
+		else if (!run->r->json && !run->r->quiet && !cli_print_lines(run->out, records))
+			status = what_failed(run, "no memory to print all of the result");
+		if (!run->r->json && json_integer_value(json_object_get(result, "lost")) > 0)
+			fprintf(run->err, "trace: %lld records were overwritten meanwhile\n",
+				(long long)json_integer_value(json_object_get(result, "lost")));
+		json_object_set(run->r->params, "after", json_object_get(result, "next"));
+		json_decref(result);
+		fflush(run->out);
+		if (run->r->follow && !any)
+			usleep(FOLLOW_US);
+	} while (status == SPL_EXIT_OK && run->r->follow &&
+		 (run->r->seconds == 0 || cli_now_ns() < until));
+	return status;
+}
+
+/* Each status that is another one than that before. */
+static int run_status(struct run *run)
+{
+	uint64_t begun = cli_now_ns(), ms = (uint64_t)run->r->seconds * 1000, past = 0;
+	json_int_t last = 0;
+	int status;
+
+	do {
+		json_t *result, *sequence;
+
+		if (run->r->follow) {
+			run->client.deadline_ns = cli_now_ns() + DEFAULT_S * 1000000000ull;
+			if (ms && ms - past < WAIT_MS)
+				json_object_set_new(run->r->params, "wait_ms",
+						    json_integer((json_int_t)(ms - past)));
+		}
+		status = ask(run, run->m->name, run->r->params, &result);
+		if (status != SPL_EXIT_OK)
+			break;
+		sequence = json_object_get(result, "sequence");
+		if (json_integer_value(sequence) != last)
+			status = print_result(run, run->m, result);
+		if (!run->r->json && run->r->follow && json_integer_value(sequence) != last)
+			fputc('\n', run->out);
+		last = json_integer_value(sequence);
+		json_object_set(run->r->params, "after", sequence);
+		json_decref(result);
+		fflush(run->out);
+		past = (cli_now_ns() - begun) / 1000000;
+	} while (status == SPL_EXIT_OK && run->r->follow && (ms == 0 || past < ms));
+	return status;
+}
+
+static int run_metrics(struct run *run)
+{
+	json_t *result;
+	int status = ask(run, run->m->name, run->r->params, &result);
+
+	if (status != SPL_EXIT_OK)
+		return status;
+	if (run->r->json)
+		status = print_result(run, run->m, result);
+	else if (!run->r->quiet)
+		cli_print_samples(run->out, json_object_get(result, "samples"));
+	json_decref(result);
+	return status;
+}
+
 static int run_shutdown(struct run *run)
 {
 	char err[CLI_ERR_MAX];
@@ -277,6 +362,15 @@ static int run_command(struct run *run)
 			break;
 		case CLI_CLOSE:
 			status = run_close(run);
+			break;
+		case CLI_STATUS:
+			status = run_status(run);
+			break;
+		case CLI_METRICS:
+			status = run_metrics(run);
+			break;
+		case CLI_TRACE:
+			status = run_trace(run);
 			break;
 		case CLI_SHUTDOWN:
 			status = run_shutdown(run);

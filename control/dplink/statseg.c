@@ -36,13 +36,17 @@ static int check_content(const struct spl_stats *s, size_t size, uint64_t epoch,
 		return -EPROTO;
 	*why = "another layout";
 	if (s->layout != SPL_STATS_LAYOUT || s->lane_bytes != sizeof(struct spl_lane_stats) ||
-	    s->port_bytes != sizeof(struct spl_port_stats))
+	    s->port_bytes != sizeof(struct spl_port_stats) ||
+	    s->stage_bytes != sizeof(struct spl_stage_stats) ||
+	    s->trace_bytes != sizeof(struct spl_trace_ring) ||
+	    s->trace_entries != SPL_TRACE_ENTRIES)
 		return -EPROTO;
-	*why = "numbers of lanes or ports out of range";
-	if (s->lanes < 1 || s->lanes > SPL_LANES_MAX || s->ports > SPL_PORTS_MAX)
+	*why = "numbers of lanes, ports or stages out of range";
+	if (s->lanes < 1 || s->lanes > SPL_LANES_MAX || s->ports > SPL_PORTS_MAX ||
+	    s->stages > SPL_STAGES_MAX)
 		return -EPROTO;
-	*why = "size does not match the number of lanes";
-	if (s->size > size || s->size < sizeof(*s) + (s->lanes + 1) * sizeof(s->lane[0]))
+	*why = "size does not match the numbers of lanes and stages";
+	if (s->size > size || s->size < spl_stats_bytes(s->lanes, s->stages))
 		return -EMSGSIZE;
 	*why = "another life of the dataplane";
 	return s->epoch == epoch ? 0 : -ESTALE;
@@ -71,8 +75,9 @@ int statseg_map(struct statseg *g, int fd, uint64_t epoch, const char **why)
 	g->size = size;
 	g->lanes = g->s->lanes;
 	g->ports = g->s->ports;
-	if (g->lanes > SPL_LANES_MAX || g->ports > SPL_PORTS_MAX ||
-	    size < sizeof(*g->s) + (g->lanes + 1) * sizeof(g->s->lane[0])) {
+	g->stages = g->s->stages;
+	if (g->lanes > SPL_LANES_MAX || g->ports > SPL_PORTS_MAX || g->stages > SPL_STAGES_MAX ||
+	    size < spl_stats_bytes(g->lanes, g->stages)) {
 		*why = "header changes";
 		statseg_unmap(g);
 		return -EPROTO;

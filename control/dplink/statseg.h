@@ -9,7 +9,7 @@
 struct statseg {
 	const struct spl_stats *s; /* NULL = not mapped */
 	size_t size;
-	uint32_t lanes, ports; /* as checked at mapping: the segment is not asked again */
+	uint32_t lanes, ports, stages; /* as checked at mapping: the segment is not asked again */
 };
 
 /* Maps `fd` and replaces what was mapped before. Checks the seals SHRINK, GROW and FUTURE_WRITE
@@ -23,6 +23,26 @@ void statseg_unmap(struct statseg *g);
 static inline uint64_t statseg_get(const uint64_t *v)
 {
 	return __atomic_load_n(v, __ATOMIC_RELAXED);
+}
+
+/* What stage `index` (< stages) is; its name ends in the segment whatever was written there. */
+static inline const struct spl_stage_info *statseg_stage(const struct statseg *g, uint32_t index)
+{
+	return &spl_stats_infos((struct spl_stats *)(uintptr_t)g->s, g->lanes, g->stages)[index];
+}
+
+/* What `lane` (< lanes) has traced. */
+static inline const struct spl_trace_ring *statseg_trace(const struct statseg *g, uint32_t lane)
+{
+	return spl_stats_trace((struct spl_stats *)(uintptr_t)g->s, g->lanes, g->stages, lane);
+}
+
+/* The row of stage `index` in `lane` (< lanes). */
+static inline const struct spl_stage_stats *statseg_stage_row(const struct statseg *g,
+							      uint32_t lane, uint32_t index)
+{
+	return &spl_stats_stages((struct spl_stats *)(uintptr_t)g->s, g->lanes, g->stages,
+				 lane)[index];
 }
 
 #endif

@@ -54,6 +54,7 @@ static void on_down(void *ctx)
 
 	h->up = false;
 	h->configured = false;
+	host_status_look(h);
 }
 
 static void on_dead(void *ctx, uint64_t epoch)

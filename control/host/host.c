@@ -75,6 +75,7 @@ static void on_store_done(void *ctx, struct store_batch *b)
 {
 	struct host *h = ctx;
 
+	host_measure_store(h, b);
 	auth_store_done(h->auth, b, (int64_t)host_now(h));
 	host_pump(h);
 }
@@ -145,6 +146,10 @@ static void on_host_stopped(struct host *h, const struct auth_effect *fx)
 			 HOST_MODULE, "%s outcome=%s reason=%s", text, outcomes[fx->u.stop.outcome],
 			 reasons[fx->u.stop.reason]);
 	}
+	if (!failed) {
+		h->measured.forced += forced;
+		host_measure(&h->measured.shutdown[forced], host_now(h) - h->measured.stop_begun);
+	}
 	if (forced) {
 		h->stop = HOST_DRAINS;
 		host_send_exit(h, true);
@@ -169,6 +174,17 @@ void host_dataplane_ended(struct host *h)
 	h->stop = HOST_FINISHED;
 	uv_timer_stop(&h->deadline);
 	h->o.finished(h->o.ctx, h->exit_code);
+}
+
+/* From one renewal to the next there should be the time that was configured. */
+static void note_renewal(struct host *h, uint64_t deadline)
+{
+	uint64_t every = h->cfg->lease.renew_ms * CLOCK_NS_PER_MS, took;
+
+	if (h->lease_deadline == 0 || deadline <= h->lease_deadline)
+		return;
+	took = deadline - h->lease_deadline;
+	host_measure(&h->measured.renew_late, took > every ? took - every : 0);
 }
 
 static void take_effect(struct host *h, struct auth_effect *fx)
@@ -198,6 +214,7 @@ static void take_effect(struct host *h, struct auth_effect *fx)
 		break;
 	case AUTH_FX_LEASE:
 		h->id = *fx->u.host.id;
+		note_renewal(h, (uint64_t)fx->u.host.deadline);
 		h->lease_deadline = (uint64_t)fx->u.host.deadline;
 		host_send_lease(h);
 		break;
@@ -268,6 +285,7 @@ void host_pump(struct host *h)
 			take_effect(h, &fx);
 	} while (h->pump_again);
 	h->pumping = false;
+	host_status_look(h);
 	arm_tick(h);
 }
 
@@ -300,6 +318,7 @@ void host_shutdown(struct host *h, uint64_t deadline_ns, const char *cause)
 	log_info(HOST_MODULE, "stopping cause=%s deadline_ms=%llu", cause,
 		 (unsigned long long)(deadline_ns / CLOCK_NS_PER_MS));
 	h->stop = HOST_DRAINS;
+	h->measured.stop_begun = host_now(h);
 	e.u.shutdown.deadline = (int64_t)(host_now(h) + deadline_ns);
 	host_event(h, &e);
 }
@@ -402,6 +421,8 @@ int host_open(struct host **out, const struct host_options *o, char *err, size_t
 	snprintf(h->store_name, sizeof(h->store_name), "%s", store_name(o->store));
 	h->started = time(NULL);
 	h->started_ns = host_now(h);
+	h->trace_level = SPL_TL_ERRORS;
+	h->trace_share = SPL_TRACE_ALL;
 	make_identity(h);
 	rc = host_config_encode(h->cfg, &h->config, &h->config_bytes, &h->config_hash, err,
 				err_size);
@@ -422,6 +443,7 @@ int host_open(struct host **out, const struct host_options *o, char *err, size_t
 	uv_timer_init(o->loop, &h->deadline);
 	uv_timer_init(o->loop, &h->life_retry);
 	h->tick.data = h->deadline.data = h->life_retry.data = h;
+	host_status_open(h);
 	*out = h;
 	host_pump(h);
 	host_life_scan(h);
@@ -462,7 +484,7 @@ void host_close(struct host *h, void (*done)(void *arg), void *arg)
 {
 	struct host_wait *w;
 
-	h->closing = 5; /* link, worker and three timers */
+	h->closing = 6; /* link, worker and four timers */
 	h->closed = done;
 	h->closed_arg = arg;
 	h->stop = HOST_FINISHED;
@@ -471,11 +493,13 @@ void host_close(struct host *h, void (*done)(void *arg), void *arg)
 	h->pumping = true; /* results that come back now change nothing outside */
 	worker_close(h->worker, part_done, h);
 	auth_destroy(h->auth);
+	host_status_close(h);
 	while ((w = TAILQ_FIRST(&h->waits))) {
 		if (w->kind == HOST_WAIT_METHOD)
 			host_method_fail(w, SPL_E_SHUTTING_DOWN, "the daemon stops");
 		host_wait_free(w);
 	}
+	uv_close((uv_handle_t *)&h->status.timer, handle_closed);
 	uv_close((uv_handle_t *)&h->tick, handle_closed);
 	uv_close((uv_handle_t *)&h->deadline, handle_closed);
 	uv_close((uv_handle_t *)&h->life_retry, handle_closed);

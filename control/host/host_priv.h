@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of the host. host.c: life, effects of the authority. dataplane.c: what comes from the
  * dataplane. lifecycle.c, commands.c: what goes there. life.c: which lifecycles have ended. mesh.c:
- * control messages of clients and handlers. methods.c, calls.c, show.c: the management methods.
+ * control messages of clients and handlers. methods.c, calls.c, show.c, stages.c,
+ * trace.c, metrics.c, status.c: the management methods.
  * dpconf.c: the configuration as the dataplane gets it.
  */
 #ifndef SPL_CONTROL_HOST_PRIV_H
@@ -13,6 +14,7 @@
 #include "control/dplink/dplink.h"
 #include "control/dplink/statseg.h"
 #include "control/host/host.h"
+#include "control/host/observe.h"
 #include "control/host/worker.h"
 
 #include <spotlane/packets.h>
@@ -87,7 +89,12 @@ struct host {
 	bool configured;	     /* CONFIGURED came on this connection */
 	bool refused;		     /* it refused its configuration */
 	char refusal[256];
-	uint64_t life_epoch; /* the process whose lifecycle the authority has; 0 = none */
+	uint64_t life_epoch;	       /* the process whose lifecycle the authority has; 0 = none */
+	struct host_measured measured; /* for the metrics that are control's own */
+	struct host_status status;
+	bool store_fails;     /* the last batch did */
+	uint8_t trace_level;  /* enum spl_trace_level */
+	uint64_t trace_share; /* of SPL_TRACE_ALL */
 	uint32_t lanes;
 	struct auth_type types[AUTH_TYPES_MAX];
 	size_t n_types;
@@ -143,6 +150,7 @@ void host_send_identity(struct host *h);
 void host_send_state(struct host *h);
 void host_send_lease(struct host *h);
 void host_send_lease_lost(struct host *h, const char *why);
+void host_send_trace(struct host *h);
 void host_send_exit(struct host *h, bool forced);
 void host_inventory(struct host *h);
 

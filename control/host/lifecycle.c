@@ -121,8 +121,10 @@ static void on_configured(void *ctx, uint64_t tag, const struct dplink_end *end)
 	h->lanes = m.lanes;
 	take_types(h, m.types);
 	take_ports(h, m.ports);
+	host_status_look(h);
 	log_info(HOST_MODULE, "dataplane is ready lanes=%u types=%zu ports=%u hugepages=%u",
 		 m.lanes, h->n_types, h->n_ports, m.huge);
+	host_send_trace(h);
 	if (h->life_epoch == h->epoch)
 		repeat_lifecycle(h);
 	else if (h->stop == HOST_RUNS)
@@ -219,6 +221,14 @@ void host_send_lease_lost(struct host *h, const char *why)
 
 	dp_put_lease_lost(dplink_begin(h->link, DP_LEASE_LOST), &m);
 	dplink_event(h->link, -1);
+}
+
+void host_send_trace(struct host *h)
+{
+	const struct dp_trace m = {.level = h->trace_level, .share = h->trace_share};
+
+	dp_put_trace(dplink_begin(h->link, DP_TRACE), &m);
+	request_ok(h, DP_TRACE);
 }
 
 void host_send_exit(struct host *h, bool forced)

@@ -94,11 +94,6 @@ static json_t *entry_ref(const struct auth_entry *e)
 	return spotref_to_json(&ref);
 }
 
-static const char *kind_name(enum spl_kind kind)
-{
-	return kind == SPL_KIND_ENTRY ? "entry" : kind == SPL_KIND_USER ? "user" : "instance";
-}
-
 static const char *row_state_name(enum auth_row_state s)
 {
 	switch (s) {
@@ -143,7 +138,7 @@ static json_t *found_json(const struct auth_reply *r)
 	json_object_set_new(out, "ref", r->found ? entry_ref(&r->entry) : json_null());
 	if (!r->found)
 		return out;
-	json_object_set_new(out, "kind", json_string(kind_name(r->entry.kind)));
+	json_object_set_new(out, "kind", json_string(host_kind_name(r->entry.kind)));
 	json_object_set_new(out, "type", name_json(r->entry.type));
 	return out;
 }
@@ -155,7 +150,7 @@ static json_t *row_json(const struct auth_entry *e)
 
 	snprintf(gen, sizeof(gen), "%llu", (unsigned long long)e->obj_gen);
 	json_object_set_new(row, "id", name_json(e->id));
-	json_object_set_new(row, "kind", json_string(kind_name(e->kind)));
+	json_object_set_new(row, "kind", json_string(host_kind_name(e->kind)));
 	json_object_set_new(row, "type", name_json(e->type));
 	json_object_set_new(row, "state",
 			    json_string(e->unavailable ? "Unavailable" : row_state_name(e->state)));
@@ -365,6 +360,12 @@ void host_methods(struct mgmt_method m[SPL_MGMT_METHOD_COUNT])
 	m[SPL_MGMT_SPOT_REQUEST].handler = host_spot_request;
 	m[SPL_MGMT_SPOT_RECLAIM].handler = spot_reclaim;
 	m[SPL_MGMT_STATS_SHOW].handler = host_stats_show;
+	m[SPL_MGMT_STAGE_SHOW].handler = host_stage_show;
+	m[SPL_MGMT_TRACE_SHOW].handler = host_trace_show;
+	m[SPL_MGMT_TRACE_SET_LEVEL].handler = host_trace_set_level;
+	m[SPL_MGMT_TRACE_SET_SAMPLE].handler = host_trace_set_sample;
+	m[SPL_MGMT_METRICS_SHOW].handler = host_metrics_show;
+	m[SPL_MGMT_STATUS_SHOW].handler = host_status_show;
 	m[SPL_MGMT_CONFIG_SHOW].handler = host_config_show;
 	m[SPL_MGMT_LOG_SET_LEVEL].handler = host_log_set_level;
 }

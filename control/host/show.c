@@ -32,6 +32,25 @@ static const char *host_state_name(enum auth_host_state s)
 	return "unknown";
 }
 
+enum dp_host host_dp_state(const struct host *h, const struct auth_status *s)
+{
+	switch (s->state) {
+	case AUTH_HOST_SERVING:
+		return DP_HOST_SERVING;
+	case AUTH_HOST_DRAINING:
+		return DP_HOST_DRAINING;
+	case AUTH_HOST_STOPPED:
+		return DP_HOST_STOPPED;
+	case AUTH_HOST_ERROR:
+		return DP_HOST_ERROR;
+	case AUTH_HOST_NONE:
+		return host_is_stopping(h) ? DP_HOST_STOPPED : DP_HOST_PREPARING;
+	case AUTH_HOST_PREPARING:
+		break;
+	}
+	return DP_HOST_PREPARING;
+}
+
 static void set_text(json_t *o, const char *name, const char *text)
 {
 	json_object_set_new(o, name, json_string(text));

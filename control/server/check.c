@@ -172,6 +172,7 @@ static bool check_value(const struct mgmt_param *p, const json_t *v, char *why)
 		return check_text(p, v, why);
 	case MGMT_DECIMAL:
 	case MGMT_ROWS:
+	case MGMT_REAL:
 		break;
 	}
 	snprintf(why, MGMT_WHY_MAX, "%s cannot be a parameter", p->name);

@@ -3,18 +3,21 @@
 #include "control/server/lists.h"
 
 #include <spotlane/counters.h>
+#include <spotlane/metrics.h>
 #include <spotlane/errors.h>
 #include <spotlane/limits.h>
 #include <spotlane/packets.h>
 #include <spotlane/reasons.h>
 
-#define HEAD_NAME			  "\n| name | meaning |\n|---|---|\n"
-#define HEAD_UNIT			  "\n| name | unit | meaning |\n|---|---|---|\n"
-#define HEAD_NUMBER			  "\n| number | name | meaning |\n|---|---|---|\n"
-#define HEAD_LIMIT			  "\n| name | value | what it bounds |\n|---|---|---|\n"
+#define HEAD_NAME			"\n| name | meaning |\n|---|---|\n"
+#define HEAD_UNIT			"\n| name | unit | meaning |\n|---|---|---|\n"
+#define HEAD_NUMBER			"\n| number | name | meaning |\n|---|---|---|\n"
+#define HEAD_LIMIT			"\n| name | value | what it bounds |\n|---|---|---|\n"
 
-#define ROW_NAME(sym, name, help)	  "| `" name "` | " help " |\n"
-#define ROW_UNIT(sym, name, unit, help)	  "| `" name "` | " unit " | " help " |\n"
+#define ROW_NAME(sym, name, help)	"| `" name "` | " help " |\n"
+#define ROW_UNIT(sym, name, unit, help) "| `" name "` | " unit " | " help " |\n"
+#define ROW_METRIC(sym, name, kind, unit, labels) \
+	"| `" name "` | " kind " | `" unit "` | " labels " |\n"
 #define ROW_NUMBER(num, sym, name, help)  "| " #num " | `" name "` | " help " |\n"
 #define ROW_CONTENT(num, sym, name)	  "| " #num " | `" #sym "` | " name " |\n"
 #define ROW_LIMIT(sym, value, unit, help) "| `SPL_" #sym "` | " #value " " unit " | " help " |\n"
@@ -30,6 +33,13 @@ static const struct {
 	 HEAD_NAME, SPL_FRAME_USES(ROW_NAME)},
 	{"\n## Counters of a port\n\n`spotctl stats show ports`.\n", HEAD_UNIT,
 	 SPL_PORT_COUNTERS(ROW_UNIT)},
+	{"\n## Totals of a stable type\n\nOf the Spots of a stage module, by lane in the "
+	 "statistics segment and summed up by `spotctl stage show`,\nwhich leaves what is active "
+	 "out of what is queued.\n",
+	 HEAD_UNIT, SPL_STAGE_COUNTERS(ROW_UNIT)},
+	{"\n## Metrics\n\n`spotctl metrics show`. A duration has buckets; no label names a single "
+	 "thing.\n",
+	 "\n| name | kind | unit | labels |\n|---|---|---|---|\n", SPL_METRICS(ROW_METRIC)},
 	{"\n## Why a frame was dropped\n\n`spotctl stats show drops`, rows of `frame`.\n",
 	 HEAD_NAME, SPL_FRAME_DROPS(ROW_NAME)},
 	{"\n## Why a message failed\n\n`spotctl stats show drops`, rows of `message`.\n", HEAD_NAME,

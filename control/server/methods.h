@@ -24,6 +24,7 @@ enum mgmt_type {
 	MGMT_REF,
 	MGMT_DECIMAL, /* results only: a number as a text of decimal digits */
 	MGMT_ROWS,    /* results only */
+	MGMT_REAL,    /* results only */
 };
 
 enum mgmt_need { MGMT_REQUIRED, MGMT_OPTIONAL, MGMT_ONE_OF, MGMT_AT_MOST_ONE };

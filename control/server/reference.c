@@ -38,6 +38,7 @@ static void write_type(FILE *f, const struct mgmt_param *p)
 		break;
 	case MGMT_DECIMAL:
 	case MGMT_ROWS:
+	case MGMT_REAL:
 		break;
 	}
 }
@@ -48,6 +49,7 @@ static const char *result_words(enum mgmt_type type)
 		[MGMT_TEXT] = "text",	[MGMT_WORD] = "text",	 [MGMT_BASE64] = "base64",
 		[MGMT_INT] = "integer", [MGMT_BOOL] = "boolean", [MGMT_CHOICE] = "text",
 		[MGMT_REF] = "SpotRef", [MGMT_ROWS] = "array",	 [MGMT_DECIMAL] = "decimal text",
+		[MGMT_REAL] = "number",
 	};
 
 	return words[type];

@@ -213,6 +213,8 @@ static void tick(struct agent *a)
 	a->next_tick = a->now + AGENT_TICK_NS;
 	port_statistics(a);
 	agent_ops_expire(a);
+	segment_set(&a->sh.stats->credit_left,
+		    atomic_load_explicit(&a->sh.credit[WIRE_APP], memory_order_relaxed));
 	segment_set(&a->sh.stats->mbufs_total, a->sh.pool->size);
 	segment_set(&a->sh.stats->mbufs_free, rte_mempool_avail_count(a->sh.pool));
 	if (a->host_state == DP_HOST_DRAINING && a->drain_deadline && a->now > a->drain_deadline)

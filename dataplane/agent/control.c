@@ -11,6 +11,7 @@
 #include <rte_version.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define EXIT_ENVIRONMENT 75 /* EX_TEMPFAIL: the machine is not ready */
@@ -270,6 +271,32 @@ static void on_host_state(struct agent *a, const struct sock_packet *p)
 		agent_reply_ok(a, p->h.corr, SPL_OK, "");
 }
 
+static void on_trace(struct agent *a, const struct sock_packet *p)
+{
+	struct pack_reader r = p->body;
+	struct dp_trace m;
+
+	dp_get_trace(&r, &m);
+	if (!dp_done(&r) || m.level >= SPL_TL_COUNT || m.share > SPL_TRACE_ALL) {
+		agent_reply_ok(a, p->h.corr, SPL_E_PROTOCOL_ERROR, "TRACE does not decode");
+		return;
+	}
+	for (unsigned i = 0; m.level >= SPL_TL_NORMAL && i < a->sh.lanes; i++) {
+		struct lane *l = a->lane[i];
+
+		if (madvise(l->region[SPOT_MEM_FLOWS], l->region_bytes[SPOT_MEM_FLOWS],
+			    MADV_POPULATE_WRITE)) {
+			agent_reply_ok(a, p->h.corr, SPL_E_CAPACITY_EXCEEDED,
+				       "no memory for the flows of a lane");
+			return;
+		}
+	}
+	/* Relaxed: the table is never moved, and what it holds is of no other era. */
+	atomic_store_explicit(&a->sh.trace, spl_trace_word((enum spl_trace_level)m.level, m.share),
+			      memory_order_relaxed);
+	agent_reply_ok(a, p->h.corr, SPL_OK, "");
+}
+
 static void on_stop(struct agent *a, const struct sock_packet *p)
 {
 	log_info("agent", "control says stop");
@@ -332,6 +359,9 @@ void agent_on_packet(void *ctx, const struct sock_packet *p)
 		break;
 	case DP_SPOT_CALL:
 		agent_call(a, p);
+		break;
+	case DP_TRACE:
+		on_trace(a, p);
 		break;
 	case DP_EXIT:
 		on_stop(a, p);

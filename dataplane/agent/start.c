@@ -110,7 +110,9 @@ static int open_ports(struct agent *a, char *err)
 
 static int make_segment(struct agent *a, char *err, size_t n)
 {
-	a->sh.stats = segment_create(a->cfg.c.lanes, a->cfg.n_ports, a->epoch, a->sh.tsc_hz,
+	unsigned stages = stage_set_count(a->stages);
+
+	a->sh.stats = segment_create(a->cfg.c.lanes, a->cfg.n_ports, stages, a->epoch, a->sh.tsc_hz,
 				     &a->stats_fd);
 	if (!a->sh.stats) {
 		snprintf(err, n, "statistics segment: %s", strerror(errno));
@@ -119,6 +121,11 @@ static int make_segment(struct agent *a, char *err, size_t n)
 	for (unsigned i = 0; i < a->cfg.n_ports; i++)
 		snprintf(a->sh.stats->port[i].name, sizeof(a->sh.stats->port[i].name), "%.31s",
 			 a->cfg.port[i].name);
+	for (unsigned i = 0; i < stages; i++) {
+		const struct spl_stage *d = stage_set_at(a->stages, (uint16_t)i)->desc;
+
+		segment_stage(a->sh.stats, i, (uint32_t)d->kind, d->type);
+	}
 	return 0;
 }
 
@@ -252,7 +259,10 @@ static int make_shared(struct agent *a, char *err, size_t n)
 	a->sh.n_ports = a->cfg.n_ports;
 	a->sh.associations = c->associations;
 	a->sh.nap_us_max = c->idle_nap_us < IDLE_NAP_MAX_US ? c->idle_nap_us : IDLE_NAP_MAX_US;
+	atomic_init(&a->sh.trace, SPL_TRACE_DEFAULT);
 	pool = credit_pool(c);
+	a->sh.stats->credit_max = pool - pool / 8;
+	a->sh.stats->credit_left = pool - pool / 8;
 	atomic_init(&a->sh.credit[WIRE_INFRA], pool / 8);
 	atomic_init(&a->sh.credit[WIRE_APP], pool - pool / 8);
 	a->sh.credit_tight = pool / 8;

@@ -72,6 +72,10 @@ static void refuse(struct lane *l, const struct flow_msg *msg, struct lane_flow 
 		   const struct wire_msg *h, enum spl_message_fail fail, uint8_t kind)
 {
 	lane_fail(l, fail);
+	if (msg->cls == WIRE_APP && !(h && h->correlation))
+		lane_dropped(l, fail == SPL_FAIL_NO_RECORD);
+	spot_trace_refused(l->spots, h && h->correlation && h->kind != SPL_MSG_REPLY, fail,
+			   h ? h->correlation : 0);
 	if (h && h->correlation && h->kind != SPL_MSG_REPLY)
 		lane_reply_link(l, f->ref, h->correlation, kind, SPL_CONTENT_RAW, NULL, 0);
 	forget(l, msg, f);
@@ -346,6 +350,8 @@ void lane_input_message(struct lane *l, struct lane_message *m)
 				       .correlation = m->correlation};
 
 		lane_fail(l, SPL_FAIL_NO_RECORD);
+		spot_trace_refused(l->spots, m->kind == SPL_MSG_SPOT_REQUEST, SPL_FAIL_NO_RECORD,
+				   m->correlation);
 		if (m->correlation)
 			lane_env.send(l, &out);
 		lane_release(l, buf, 0, 0, SPOT_FROM_LANE);
@@ -376,5 +382,6 @@ void lane_input_message(struct lane *l, struct lane_message *m)
 		r->msg.metadata = c->metadata;
 		r->msg.metadata_bytes = c->metadata_bytes;
 	}
+	spot_flow_in(l->spots, r, &m->trace);
 	spot_admit(l->spots, &r, 1, l->now);
 }

@@ -62,6 +62,7 @@ struct lane_shared {
 	uint32_t associations;
 	uint32_t nap_us_max; /* 0: an idle lane only yields */
 	uint64_t tsc_hz;
+	_Atomic uint64_t trace;	 /* w: agent, r: lanes, relaxed; spl_trace_word() */
 	const uint64_t *fake_ns; /* tests: the clock, then also of the Spots; NULL: the real one */
 	/* w: agent, r: lanes; CLOCK_BOOTTIME ns, 0 = fenced */
 	_Atomic uint64_t lease_deadline __attribute__((aligned(64)));
@@ -126,6 +127,7 @@ struct lane_message {
 	uint8_t spare;
 	uint64_t until_ns; /* while it waits for a ring */
 	uint64_t correlation, deadline, packet, source;
+	struct spl_flow_id trace;
 	struct spl_target target; /* its key is what a record points to */
 	uint8_t data[] __attribute__((aligned(16)));
 };
@@ -165,6 +167,7 @@ struct lane {
 	unsigned n_port;
 	struct spot_clock clock;
 	uint32_t send_ms, later_max;
+	uint64_t trace; /* the word that the Spots know */
 	void *region[SPOT_MEM_COUNT];
 	size_t region_bytes[SPOT_MEM_COUNT];
 	struct lane_peer *peer; /* [associations] */
@@ -227,6 +230,15 @@ static inline void lane_fail(struct lane *l, enum spl_message_fail fail)
 {
 	lane_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
 	__atomic_store_n(&l->stats->fail[fail], l->stats->fail[fail] + 1, __ATOMIC_RELAXED);
+}
+
+/* A one-way message that never came to the Spots: no room, or not to be understood. */
+static inline void lane_dropped(struct lane *l, bool no_room)
+{
+	uint64_t *c = l->stats->measures.dropped[SPL_DS_NODE];
+
+	c += no_room ? SPL_DR_BACKPRESSURE : SPL_DR_DECODE_ERROR;
+	__atomic_store_n(c, *c + 1, __ATOMIC_RELAXED);
 }
 
 /* Buffer handles of records and replies: a pointer and what it is. */

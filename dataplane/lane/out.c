@@ -215,6 +215,7 @@ static int send_lane(struct lane *l, const struct spot_out *o)
 	m->deadline = o->deadline;
 	m->packet = o->packet;
 	m->source = o->source;
+	m->trace = o->trace;
 	m->target = o->target ? *o->target : no_target; /* a reply has none */
 	if (o->payload_bytes)
 		memcpy(m->data, o->payload, o->payload_bytes);
@@ -240,6 +241,7 @@ static int env_cast(void *host, uint32_t to, const struct spot_cast *c)
 	m->deadline = 0;
 	m->packet = c->packet;
 	m->source = c->source;
+	m->trace = c->trace;
 	m->target.key = *c->topic;
 	*(struct lane_cast *)(void *)m->data = (struct lane_cast){
 		c->payload, c->metadata, c->payload_bytes, c->metadata_bytes, c->token};
@@ -387,6 +389,7 @@ static void env_failed(void *host, const struct spot_failure *f)
 		if (e)
 			lane_event_done(l, e);
 		l->failures_missed++;
+		lane_count(l, SPL_C_FAILURES_UNTOLD, 1);
 		return;
 	}
 	memcpy(name, f->name, f->name_bytes);

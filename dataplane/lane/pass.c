@@ -12,7 +12,8 @@
 #include <rte_pause.h>
 #include <rte_ring.h>
 
-#define POOL_LOOK 8u /* passes between two looks at the pool */
+#define POOL_LOOK   8u	  /* passes between two looks at the pool */
+#define TRACE_CLOCK 4096u /* and between two readings of the wall clock */
 
 /* Reads both clocks and moves the lease into cycles: past it nothing new starts (S-LEASE-2). */
 static void read_clocks(struct lane *l)
@@ -34,6 +35,17 @@ static void read_clocks(struct lane *l)
 	 * pass always starts, because its end may be what frees the heap. */
 	spot_lane_set(l->spots, cycles, l->pool_is_low,
 		      lanemem_left(l->mem) > l->mem->bytes / 8 ? UINT32_MAX : 1);
+}
+
+/* One look at the level a pass; the clock that the trace shows is set again now and then. */
+static void look_at_trace(struct lane *l)
+{
+	uint64_t word = atomic_load_explicit(&l->sh->trace, memory_order_relaxed);
+
+	if (word == l->trace && l->loops % TRACE_CLOCK != 0)
+		return;
+	l->trace = word;
+	spot_lane_trace(l->spots, word, l->now, l->sh->fake_ns ? *l->sh->fake_ns : clock_real_ns());
 }
 
 static void look_at_pool(struct lane *l)
@@ -172,6 +184,7 @@ unsigned lane_pass(struct lane *l)
 	l->loops++;
 	read_clocks(l);
 	note_length(l);
+	look_at_trace(l);
 	look_at_pool(l);
 	lane_retry(l);
 	until = l->now + spot_from_us(&l->clock, LANE_PASS_US);

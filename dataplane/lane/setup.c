@@ -29,7 +29,7 @@ static int map_regions(struct lane *l, const struct spot_conf *conf)
 {
 	for (int i = 0; i < SPOT_MEM_COUNT; i++) {
 		size_t bytes = spot_region_bytes(conf, (enum spot_region)i);
-		bool backed = i != SPOT_MEM_TABLE && i != SPOT_MEM_OBJECTS;
+		bool backed = i != SPOT_MEM_TABLE && i != SPOT_MEM_OBJECTS && i != SPOT_MEM_FLOWS;
 
 		if (bytes == 0)
 			return -EINVAL;
@@ -76,6 +76,11 @@ struct lane *lane_create(struct lane_shared *sh, unsigned index, const struct la
 	spot.clock_hz = sh->tsc_hz;
 	spot.counters = l->stats->counter;
 	spot.fails = l->stats->fail;
+	spot.observed.measures = &l->stats->measures;
+	spot.observed.stages = sh->stats->stages;
+	spot.observed.trace = spl_stats_trace(sh->stats, sh->lanes, sh->stats->stages, index);
+	spot.observed.stage_stats =
+		spl_stats_stages(sh->stats, sh->lanes, sh->stats->stages, index);
 	if (!sh->topic_lanes)
 		sh->topic_lanes =
 			calloc((size_t)SPOT_TOPIC_ROWS * sh->lanes, sizeof(*sh->topic_lanes));

@@ -10,8 +10,11 @@
 /* Creates a memfd of the right size, maps it, seals it against growing and shrinking and against
  * new writable mappings, and fills everything but `magic`. NULL and errno; *fd is the caller's.
  */
-struct spl_stats *segment_create(uint32_t lanes, uint32_t ports, uint64_t epoch, uint64_t tsc_hz,
-				 int *fd) __attribute__((warn_unused_result));
+struct spl_stats *segment_create(uint32_t lanes, uint32_t ports, uint32_t stages, uint64_t epoch,
+				 uint64_t tsc_hz, int *fd) __attribute__((warn_unused_result));
+
+/* Before segment_publish(): what stage `index` is. `type` is cut to what there is room for. */
+void segment_stage(struct spl_stats *s, uint32_t index, uint32_t kind, const char *type);
 
 /* Everything else is in place: writes `magic` with release order. */
 void segment_publish(struct spl_stats *s);

@@ -163,7 +163,7 @@ void spot_activated(struct spot_lane *l, const struct spl_key *key, uint64_t ser
 	while (w->head) {
 		spot_count(l, SPL_C_MESSAGES_QUEUED, (uint64_t)-1);
 		/* A Spot that is there, and not here: it has left since. */
-		spot_fail(l, take(l, w), SPL_FAIL_INSTANCE_SPOT,
+		spot_fail(l, NULL, take(l, w), SPL_FAIL_INSTANCE_SPOT,
 			  kind == SPL_OK ? SPL_E_UNAVAILABLE : kind);
 	}
 	drop(l, w);

@@ -8,6 +8,8 @@
 #include "dataplane/spot/activate.h"
 #include "dataplane/spot/cast.h"
 #include "dataplane/spot/queue.h"
+#include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/waiter.h"
 
 #define BURST 32u
@@ -115,7 +117,7 @@ void spot_refuse(struct spot_lane *l, struct spot_rec *r, const struct spl_key *
 	r->flags = 0;
 	if ((why == SPL_FAIL_NO_SPOT || why == SPL_FAIL_NOT_READY) && ask_control(l, r, key))
 		r->flags = REC_F_REPLIED;
-	spot_fail(l, r, why, refusal_kind(why, r->origin));
+	spot_fail(l, NULL, r, why, refusal_kind(why, r->origin));
 }
 
 /* One burst on its way through the passes. */
@@ -184,7 +186,7 @@ static enum spl_message_fail with_intent(struct spot_lane *l, struct spot *s, st
 static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsigned n, uint64_t now)
 {
 	enum spl_message_fail shut = closed(l, now);
-	unsigned queued = 0, cast = 0;
+	unsigned refused = 0, cast = 0;
 	struct burst b;
 
 	fetch_buckets(&l->table, &b, recs, n);
@@ -209,13 +211,13 @@ static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsig
 			why = enqueue(l, s, r, shut);
 		else if (l->sealed)
 			why = SPL_FAIL_SHUTDOWN;
-		if (why == SPL_FAIL_COUNT)
-			queued++;
-		else
+		if (__builtin_expect(why != SPL_FAIL_COUNT, 0)) {
+			refused++;
 			spot_refuse(l, r, key, why);
+		}
 	}
 	spot_count(l, SPL_C_MESSAGES_ACCEPTED, n);
-	spot_count(l, SPL_C_MESSAGES_QUEUED, queued);
+	spot_count(l, SPL_C_MESSAGES_QUEUED, n - refused - cast);
 	if (cast)
 		spot_count(l, SPL_C_MESSAGES_FINISHED, cast);
 }
@@ -234,9 +236,27 @@ void spot_admit_own(struct spot_lane *l, struct spot_rec *r)
 		spot_count(l, queued ? SPL_C_MESSAGES_QUEUED : SPL_C_MESSAGES_FINISHED, 1);
 }
 
+/* The same, one after the other, with what there is to tell of each. */
+static __attribute__((noinline)) void admit_traced(struct spot_lane *l,
+						   struct spot_rec *const *recs, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct spl_key key = *recs[i]->key; /* may lie in a buffer that goes */
+
+		spot_trace_received(l, recs[i]);
+		admit_burst(l, recs + i, 1, l->now);
+		if (recs[i]->flags & REC_F_WAITS) /* it was refused or is on its way otherwise */
+			spot_trace_admitted(l, recs[i], &key);
+	}
+}
+
 void spot_admit(struct spot_lane *l, struct spot_rec *const *recs, unsigned n, uint64_t now)
 {
 	l->now = now;
+	if (spot_traces_flows(l)) {
+		admit_traced(l, recs, n);
+		n = 0;
+	}
 	for (unsigned at = 0; at < n; at += BURST)
 		admit_burst(l, recs + at, n - at < BURST ? n - at : BURST, now);
 	spot_done_flush(l);

@@ -7,6 +7,7 @@
  */
 #include "dataplane/spot/activate.h"
 #include "dataplane/spot/api.h"
+#include "dataplane/spot/trace.h"
 
 #include "common/ids.h"
 #include "common/wire_msg.h"
@@ -78,6 +79,14 @@ static int reply_to_creator(struct spot_lane *l, uint16_t content, const void *p
 	return 0;
 }
 
+/* Nobody is there: dropped (S-COMPL-7). */
+static void reply_lost(struct spot_lane *l, const struct spot_rec *r)
+{
+	spot_count(l, SPL_C_REPLIES_LOST, 1);
+	if (spot_traces_errors(l))
+		spot_trace_reply_lost(l, r);
+}
+
 int spl_reply(struct spl_turn *turn, uint16_t content, const void *payload, uint32_t bytes)
 {
 	struct spot_lane *l = spot_lane_of(turn);
@@ -96,7 +105,7 @@ int spl_reply(struct spl_turn *turn, uint16_t content, const void *payload, uint
 		return -EINVAL;
 	rc = spot_answer(l, r, SPL_OK, content, payload, bytes);
 	if (rc == -ENOTCONN)
-		spot_count(l, SPL_C_REPLIES_LOST, 1); /* nobody is there: dropped (S-COMPL-7) */
+		reply_lost(l, r);
 	else if (rc)
 		return rc == -EMSGSIZE ? -EMSGSIZE : -ENOBUFS;
 	r->flags |= REC_F_REPLIED;
@@ -128,6 +137,8 @@ struct spot_rec *spot_own_record(struct spot_lane *l, uint64_t packet, uint16_t 
 	r->mem = mem;
 	r->msg.payload_bytes = bytes;
 	r->msg.source = spot_cold_of(l->turn.spot)->object_generation | UINT64_C(1) << 63;
+	if (spot_traces_flows(l))
+		spot_flow_pass(l, l->turn.rec, r);
 	return r;
 }
 
@@ -214,6 +225,7 @@ int spot_send_out(struct spot_lane *l, uint8_t kind, const struct spl_target *ta
 		.packet = packet,
 		.source = spot_cold_of(l->turn.spot)->object_generation | UINT64_C(1) << 63,
 		.target = target,
+		.trace = spot_flow_out(l, l->turn.rec),
 	};
 
 	return l->env.send(l->env.host, &out);
@@ -236,8 +248,14 @@ int spl_send(struct spl_turn *turn, const struct spl_target *target, uint64_t pa
 	if (rc)
 		return rc;
 	if (is_own_lane(l, target))
-		return send_own(l, target, packet_key, content, payload, bytes);
-	rc = spot_send_out(l, SPL_MSG_SPOT_SEND, target, packet_key, content, payload, bytes, 0, 0);
+		rc = send_own(l, target, packet_key, content, payload, bytes);
+	else
+		rc = spot_send_out(l, SPL_MSG_SPOT_SEND, target, packet_key, content, payload,
+				   bytes, 0, 0);
+	if (spot_traces_flows(l))
+		spot_trace_sent(l, SPL_TK_SEND, &target->id, NULL, 0, rc);
+	if (is_own_lane(l, target))
+		return rc;
 	if (rc == 0 || rc == -EMSGSIZE || rc == -ETIMEDOUT)
 		return rc;
 	return rc == -ENOTCONN ? -ESHUTDOWN : -ENOBUFS;
@@ -341,6 +359,8 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 	rc = own ? request_own(l, c, target, packet_key, content, payload, bytes, deadline)
 		 : spot_send_out(l, SPL_MSG_SPOT_REQUEST, target, packet_key, content, payload,
 				 bytes, c->correlation, deadline);
+	if (spot_traces_flows(l))
+		spot_trace_sent(l, SPL_TK_REQUEST, &target->id, NULL, c->correlation, rc);
 	if (rc) {
 		spot_call_drop(l, c);
 		return rc == -EMSGSIZE ? -EMSGSIZE : -ENOBUFS;

@@ -2,6 +2,7 @@
 /* lane file: the stage interface of Logical Multicast. As api.c: on the lane, inside a callback. */
 #include "dataplane/spot/api.h"
 #include "dataplane/spot/cast.h"
+#include "dataplane/spot/trace.h"
 
 #include "common/ids.h"
 
@@ -123,11 +124,17 @@ int spl_publish(struct spl_turn *turn, const struct spl_topic *topic, uint64_t p
 
 	if (rc)
 		return rc;
-	if (spl_key_lane(&topic->key, l->conf.lanes) == l->conf.lane)
-		return publish_here(l, topic, packet_key, content, payload, bytes);
+	if (spl_key_lane(&topic->key, l->conf.lanes) == l->conf.lane) {
+		rc = publish_here(l, topic, packet_key, content, payload, bytes);
+		if (spot_traces_flows(l))
+			spot_trace_sent(l, SPL_TK_SEND, NULL, &topic->name, 0, rc);
+		return rc;
+	}
 	target.key = topic->key;
 	target.id.len = 0;
 	target.instance = NULL;
 	rc = spot_send_out(l, SPL_MSG_PUBLISH, &target, packet_key, content, payload, bytes, 0, 0);
+	if (spot_traces_flows(l))
+		spot_trace_sent(l, SPL_TK_SEND, NULL, &topic->name, 0, rc);
 	return rc == 0 || rc == -EMSGSIZE || rc == -ETIMEDOUT ? rc : -ENOBUFS;
 }

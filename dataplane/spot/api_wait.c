@@ -4,6 +4,7 @@
  * callback.
  */
 #include "dataplane/spot/api.h"
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/cast.h"
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/waiter.h"
@@ -50,6 +51,9 @@ static int tell_here(struct spot_lane *l, const struct told *t, struct spot_call
 	return 0;
 }
 
+/* The topic of a publish is known here by its key alone. */
+static const struct spl_name no_name;
+
 static int tell(struct spot_lane *l, struct told *t, uint32_t timeout_ms, struct spl_call **call)
 {
 	bool own = spl_key_lane(&t->target.key, l->conf.lanes) == l->conf.lane;
@@ -65,9 +69,14 @@ static int tell(struct spot_lane *l, struct told *t, uint32_t timeout_ms, struct
 	if (!c)
 		return -ENOBUFS;
 	c->is_told = true;
+	spot_count(l, SPL_C_CALLS_OPEN, (uint64_t)-1); /* that counts requests */
 	rc = own ? tell_here(l, t, c)
 		 : spot_send_out(l, t->kind, &t->target, t->packet, t->content, t->payload,
 				 t->bytes, c->correlation, t->deadline);
+	if (spot_traces_flows(l))
+		spot_trace_sent(l, SPL_TK_SEND, &t->target.id,
+				t->kind == SPOT_KIND_TOLD_PUBLISH ? &no_name : NULL, c->correlation,
+				rc);
 	if (rc) {
 		spot_call_drop(l, c);
 		return rc == -EMSGSIZE || rc == -ETIMEDOUT ? rc : -ENOBUFS;

@@ -8,6 +8,8 @@
 #include "dataplane/spot/idle.h"
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/timer.h"
+#include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/yield.h"
 
 #include <errno.h>
@@ -47,6 +49,12 @@ static uint64_t serial(struct spot_lane *l)
 	return x;
 }
 
+/* To another Spot: neither work for the workers nor a send. */
+static bool is_request(const struct spot_call *c)
+{
+	return !c->is_told && (c->origin == SPOT_FROM_SELF || c->origin == SPOT_FROM_LANE);
+}
+
 struct spot_call *spot_call_start(struct spot_lane *l, uint8_t origin, uint64_t deadline)
 {
 	uint32_t i = l->call_free;
@@ -62,7 +70,10 @@ struct spot_call *spot_call_start(struct spot_lane *l, uint8_t origin, uint64_t 
 	wheel_add(&l->wheel, i, deadline);
 	l->calls_open++;
 	l->calls_held++;
+	c->begun = l->now;
 	spot_count(l, SPL_C_CALLS_STARTED, 1);
+	if (is_request(c))
+		spot_count(l, SPL_C_CALLS_OPEN, 1);
 	return c;
 }
 
@@ -94,6 +105,10 @@ void spot_call_end(struct spot_lane *l, struct spot_call *c, uint8_t kind)
 	}
 	wheel_del(&l->wheel, i);
 	l->calls_open--;
+	if (is_request(c)) {
+		spot_count(l, SPL_C_CALLS_OPEN, (uint64_t)-1);
+		spot_note_request(l, c->begun, c->kind);
+	}
 	if (r->flags & REC_F_YIELDED && r->waited == i) {
 		spot_yield_over(l, s, r);
 	} else if (is_held_by(l, s, r) && r->waited == i) {
@@ -119,10 +134,14 @@ int spot_call_reply(struct spot_lane *l, uint64_t correlation, uint8_t kind, uin
 		c->payload = mem;
 		c->payload_bytes = bytes;
 		c->content = content;
+		if (spot_traces_flows(l))
+			spot_trace_reply_in(l, c, kind);
 		spot_call_end(l, c, kind);
 		spot_count(l, SPL_C_MESSAGES_FINISHED, 1);
 	} else {
 		spot_add(&l->fails[SPL_FAIL_NO_CALL], 1);
+		if (spot_traces_errors(l))
+			spot_trace_reply_unexpected(l, correlation);
 	}
 	spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
 	return 0;
@@ -139,6 +158,8 @@ void spot_reply_in(struct spot_lane *l, const struct spot_reply *reply)
 	spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
 	if (!ours) {
 		spot_add(&l->fails[SPL_FAIL_NO_CALL], 1);
+		if (spot_traces_errors(l))
+			spot_trace_reply_unexpected(l, reply->correlation);
 		spot_done_add(l, reply->buf, reply->origin, reply->flow, reply->charge);
 		return;
 	}
@@ -149,6 +170,8 @@ void spot_reply_in(struct spot_lane *l, const struct spot_reply *reply)
 	c->flow = reply->flow;
 	c->from = reply->origin;
 	c->charge = reply->charge;
+	if (spot_traces_flows(l))
+		spot_trace_reply_in(l, c, reply->kind);
 	spot_call_end(l, c,
 		      reply->kind <= SPL_E_INTERNAL_FAILURE || reply->kind == SPL_OK
 			      ? reply->kind
@@ -161,6 +184,8 @@ void spot_call_drop(struct spot_lane *l, struct spot_call *c)
 	if (c->state == CALL_OPEN) {
 		wheel_del(&l->wheel, spot_call_index(l, c));
 		l->calls_open--;
+		if (is_request(c))
+			spot_count(l, SPL_C_CALLS_OPEN, (uint64_t)-1);
 	}
 	spot_done_add(l, c->buf, c->from, c->flow, c->charge);
 	spot_mem_give(l, c->mem);

@@ -47,7 +47,10 @@ struct spot_call {
 	uint8_t wait; /* enum spl_wait, of a call */
 	bool is_told; /* of a call: a send or publish, which its admission answers */
 	uint8_t spare[2];
-	uint64_t deadline; /* cycles, of a command */
+	union {
+		uint64_t deadline; /* cycles, of a command */
+		uint64_t begun;	   /* of a call */
+	};
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct spot_call) == 128, "a call is two cache lines");

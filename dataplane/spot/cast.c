@@ -3,6 +3,8 @@
 #include "dataplane/spot/cast.h"
 
 #include "dataplane/spot/queue.h"
+#include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/waiter.h"
 
 #include <stdatomic.h>
@@ -68,6 +70,7 @@ static void other_lanes(struct spot_lane *l, struct spot_rec *r, const struct sp
 		.payload_bytes = r->msg.payload_bytes,
 		.metadata = r->msg.metadata,
 		.metadata_bytes = r->msg.metadata_bytes,
+		.trace = spot_flow_out(l, r),
 	};
 	_Atomic uint32_t *row = row_of(l, key);
 
@@ -185,7 +188,7 @@ enum spl_message_fail spot_cast_in(struct spot_lane *l, struct spot_rec *r,
 static inline bool deliver(struct spot_lane *l, struct spot_rec *cast, uint32_t sub, uint32_t cost)
 {
 	struct spot *s = spot_at(l, l->topics.subs[sub].spot);
-	const struct spot_kind *kind = &l->kinds[s->stage];
+	struct spot_kind *kind = spot_kind_of(l, s);
 	struct spot_rec *r;
 
 	if (s->gate.state != SPOT_S_READY || s->app.count >= kind->queue_count ||
@@ -194,8 +197,7 @@ static inline bool deliver(struct spot_lane *l, struct spot_rec *cast, uint32_t 
 	r = spot_rec_get(l, false);
 	if (!r)
 		return false;
-	s->app.count++;
-	s->app.bytes += cost;
+	spot_app_reserve(s, kind, cost, cast->msg.payload_bytes);
 	r->cost = cost;
 	r->buf = NULL;
 	r->packet = sub;
@@ -204,6 +206,8 @@ static inline bool deliver(struct spot_lane *l, struct spot_rec *cast, uint32_t 
 	r->origin = SPOT_FROM_CAST;
 	r->flags = 0;
 	r->cast = cast;
+	if (spot_traces_flows(l))
+		spot_flow_pass(l, cast, r);
 	spot_app_append(l, s, r);
 	cast->refs++;
 	return true;

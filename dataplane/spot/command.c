@@ -10,6 +10,8 @@
 #include "dataplane/spot/idle.h"
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/timer.h"
+#include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 
 #include <errno.h>
 
@@ -187,7 +189,7 @@ int spot_life_notice(struct spot_lane *l, struct spot *s,
 /* Lets the next visit free it. */
 static void end_soon(struct spot_lane *l, struct spot *s)
 {
-	s->gate.state = SPOT_S_ENDING;
+	spot_set_state(l, s, SPOT_S_ENDING);
 	spot_ready_add(l, s);
 }
 
@@ -208,7 +210,7 @@ static bool creation_done(struct spot_lane *l, struct spot *s, struct spot_rec *
 		return true;
 	}
 	if (rc == SPL_DONE && !forced) {
-		s->gate.state = SPOT_S_PREPARED;
+		spot_set_state(l, s, SPOT_S_PREPARED);
 		op_accepted(l, s);
 		return false;
 	}
@@ -229,6 +231,10 @@ void spot_life_done(struct spot_lane *l, struct spot *s, struct spot_rec *r, int
 
 	cold->life_count--;
 	cold->life_bytes -= r->cost;
+	if (kind != SPL_OK && rc != SPL_REJECTED && spot_traces_errors(l))
+		spot_trace_callback_failed(l, s, r, NULL);
+	else if (spot_traces_flows(l))
+		spot_trace_completed(l, s, r);
 	if (s->gate.state == SPOT_S_ENDING) {
 		spot_ready_add(l, s);
 	} else if (cold->reason == (uint8_t)SPOT_FENCED && r->kind == REC_CLOSING) {
@@ -263,7 +269,8 @@ bool spot_end(struct spot_lane *l, struct spot *s)
 	spot_subs_end(l, s);
 	spot_idle_del(l, s);
 	table_del(&l->table, s);
-	s->gate.state = SPOT_S_FREE;
+	spot_note_end(l, s);
+	spot_set_state(l, s, SPOT_S_FREE);
 	slab_give(&l->slab, s->gate.size_class, s);
 	spot_count(l, SPL_C_SPOTS, (uint64_t)-1);
 	while (op) {
@@ -327,16 +334,6 @@ static uint8_t prepare_refusal(const struct spot_lane *l, const struct spot_prep
 	return SPL_OK;
 }
 
-static void add_kind(struct spot_lane *l, const struct spot_stage *stage)
-{
-	struct spot_kind *k = &l->kinds[stage->index];
-	uint64_t bytes = stage->queue_bytes ? stage->queue_bytes : l->conf.queue_bytes;
-
-	k->stage = stage;
-	k->queue_count = stage->queue_count ? stage->queue_count : l->conf.queue_count;
-	k->queue_bytes = bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
-}
-
 static struct spot *make(struct spot_lane *l, const struct spot_prepare *p)
 {
 	unsigned class = slab_class_of(spot_object_bytes(p->stage, p->id_len));
@@ -349,9 +346,9 @@ static struct spot *make(struct spot_lane *l, const struct spot_prepare *p)
 	s->key = p->key;
 	s->stage = p->stage->index;
 	s->cold_at = (uint16_t)spot_cold_units(p->stage);
-	add_kind(l, p->stage);
+	spot_kind_get(l, p->stage);
 	s->gate.size_class = (uint8_t) class;
-	s->gate.state = SPOT_S_CREATING;
+	spot_set_state(l, s, SPOT_S_CREATING);
 	cold = spot_cold_of(s);
 	cold->object_generation = p->object_generation;
 	cold->id_len = p->id_len;
@@ -375,6 +372,7 @@ static void refuse_prepare(struct spot_lane *l, const struct spot_prepare *p, ui
 		.object_generation = p->object_generation,
 	};
 
+	spot_add(&spot_kind_get(l, p->stage)->stats[SPL_S_CREATE_FAILED], 1);
 	l->env.answer(l->env.host, &a);
 }
 
@@ -418,7 +416,8 @@ void spot_publish(struct spot_lane *l, const struct spl_key *key, uint64_t gener
 		verdict = now >= l->lease ? SPOT_FAILED : SPOT_ACCEPTED;
 		error = now >= l->lease ? SPL_E_UNAVAILABLE : SPL_OK;
 		if (verdict == SPOT_ACCEPTED && s->gate.state == SPOT_S_PREPARED) {
-			s->gate.state = SPOT_S_READY;
+			spot_set_state(l, s, SPOT_S_READY);
+			spot_stage_add(l, s, SPL_S_CREATED, 1);
 			spot_subs_ready(l, s);
 			spot_waits_go(l, s); /* before anything that comes after (S-ACT-8) */
 		}
@@ -454,9 +453,9 @@ static void fence(struct spot_lane *l, struct spot *s)
 	end_wait(l, s, SPL_E_UNAVAILABLE);
 	if (s->gate.state == SPOT_S_CREATING || s->gate.state == SPOT_S_PREPARED ||
 	    s->gate.state == SPOT_S_ENDING)
-		s->gate.state = SPOT_S_ENDING;
+		spot_set_state(l, s, SPOT_S_ENDING);
 	else
-		s->gate.state = SPOT_S_CLOSING;
+		spot_set_state(l, s, SPOT_S_CLOSING);
 	spot_ready_add(l, s);
 }
 
@@ -489,7 +488,7 @@ void spot_close(struct spot_lane *l, const struct spl_key *key, uint64_t generat
 		fence(l, s);
 		return;
 	}
-	s->gate.state = SPOT_S_CLOSING;
+	spot_set_state(l, s, SPOT_S_CLOSING);
 	spot_ready_add(l, s);
 }
 

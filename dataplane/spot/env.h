@@ -9,6 +9,7 @@
 
 #include "common/pack.h"
 #include "dataplane/spot/record.h"
+#include "dataplane/spot/tracing.h"
 
 #include <spotlane/errors.h>
 #include <spotlane/stage.h>
@@ -41,6 +42,7 @@ struct spot_out {
 	uint64_t packet;
 	uint64_t source;		 /* of a send or request, for spot_rec.source */
 	const struct spl_target *target; /* of a send or request, as the stage gave it */
+	struct spl_flow_id trace;	 /* the flow that it belongs to, for spot_flow_in() */
 };
 
 /* A buffer reference and credit that the room gives back without a record: of a reply, of a message
@@ -68,6 +70,7 @@ struct spot_cast {
 	uint16_t content;
 	uint32_t payload_bytes, metadata_bytes;
 	const void *payload, *metadata; /* stay where they are until spot_cast_returned() */
+	struct spl_flow_id trace;
 };
 
 /* A computation or an operation for the workers (S-WORK-1). Everything is borrowed until work()
@@ -226,16 +229,19 @@ struct spot_conf {
 	uint64_t secret[4];	    /* random, per process: table and correlations */
 	uint64_t *counters;	    /* [SPL_C_COUNT], written relaxed by this lane only */
 	uint64_t *fails;	    /* [SPL_FAIL_COUNT], likewise */
+	struct spot_observed observed;
 };
 
 /* Memory of a lane, which the host reserves before spot_lane_init(), zeroed, 64-aligned. All but
- * TABLE and OBJECTS must be backed from the start; of those two only as much as spot_plan says. */
+ * TABLE, OBJECTS and FLOWS must be backed from the start; of the first two only as much as
+ * spot_plan says, and FLOWS before a level of NORMAL or DETAILED. */
 enum spot_region {
 	SPOT_MEM_LANE,	  /* struct spot_lane and its fixed tables */
 	SPOT_MEM_RECORDS, /* records */
 	SPOT_MEM_CALLS,	  /* call table */
 	SPOT_MEM_HEAP,	  /* lane memory */
 	SPOT_MEM_TOPICS,  /* subscriptions and topics */
+	SPOT_MEM_FLOWS,	  /* what flow each record belongs to */
 	SPOT_MEM_TABLE,	  /* buckets, grows by splitting */
 	SPOT_MEM_OBJECTS, /* Spots, by slabs of size classes */
 	SPOT_MEM_COUNT

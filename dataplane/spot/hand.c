@@ -4,7 +4,8 @@
  * Called by the other files of the room, on the lane. A reply that cannot be sent is counted, never
  * retried: the requester's deadline tells it (S-COMPL-7).
  */
-#include "dataplane/spot/lane.h"
+#include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 
 #include <errno.h>
 
@@ -77,16 +78,27 @@ int spot_answer(struct spot_lane *l, const struct spot_rec *r, uint8_t kind, uin
 		rc = spot_call_reply(l, r->msg.correlation, kind, content, payload, bytes);
 	else
 		rc = l->env.send(l->env.host, &out);
-	if (rc == 0)
+	if (rc == 0) {
 		spot_count(l, SPL_C_REPLIES_SENT, 1);
+		if (spot_traces_flows(l))
+			spot_trace_replied(l, r, kind);
+	}
 	return rc;
 }
 
-void spot_fail(struct spot_lane *l, struct spot_rec *r, enum spl_message_fail why, uint8_t kind)
+void spot_fail(struct spot_lane *l, struct spot *s, struct spot_rec *r, enum spl_message_fail why,
+	       uint8_t kind)
 {
 	spot_add(&l->fails[why], 1);
+	if (r->kind == SPL_MSG_SPOT_SEND)
+		spot_note_drop(l, s, why);
+	if (spot_traces_errors(l))
+		spot_trace_failed(l, s, r, why);
 	if (spot_is_answered(r) && !(r->flags & REC_F_REPLIED) &&
-	    spot_answer(l, r, kind, SPL_CONTENT_RAW, NULL, 0) != 0)
+	    spot_answer(l, r, kind, SPL_CONTENT_RAW, NULL, 0) != 0) {
 		spot_count(l, SPL_C_REPLIES_LOST, 1);
+		if (spot_traces_errors(l))
+			spot_trace_reply_lost(l, r);
+	}
 	spot_rec_end(l, r);
 }

@@ -13,9 +13,11 @@
 #include "dataplane/spot/spot.h"
 #include "dataplane/spot/table.h"
 #include "dataplane/spot/topics.h"
+#include "dataplane/spot/tracing.h"
 #include "dataplane/spot/waits.h"
 
 #include <spotlane/counters.h>
+#include <spotlane/metrics.h>
 #include <spotlane/packets.h>
 #include <spotlane/reasons.h>
 
@@ -51,10 +53,10 @@ struct spot_lane {
 	struct spot_turn turn;
 	struct {
 		uint64_t turns, finished, popped;
-		uint64_t plain; /* popped, ran one turn and finished */
-	} tally;		/* of this spot_run(), for the counters */
+	} tally; /* of this spot_run(), for the counters; and each kind's `plain` */
 	struct spot_clock clock;
 	uint64_t *counters, *fails;
+	struct spl_measures *measures;
 	struct spot_env env;
 	struct spot_conf conf;
 	unsigned ended_count, done_count;
@@ -70,11 +72,16 @@ struct spot_lane {
 	uint64_t call_serial;
 	uint32_t copy_at;
 	struct spot_kind kinds[SPL_STAGES_MAX]; /* by index, filled when the first Spot comes */
+	uint32_t kinds_end;			/* beyond the last that is filled */
+	struct spl_measures no_measures;
+	uint64_t no_stats[SPL_S_COUNT]; /* of kinds that nobody asked to count */
 	struct lanemem mem;
 	uint64_t mem_own; /* blocks of it that this room holds */
 	struct wheel wheel;
 
 	struct spot_topics topics;
+	struct spot_tracing trace;
+
 	uint32_t timer_free, timers_used;
 	uint32_t waiters, line_head, line_tail; /* see waiter.h */
 	struct wheel timer_wheel;
@@ -195,8 +202,10 @@ int spot_answer(struct spot_lane *l, const struct spot_rec *r, uint8_t kind, uin
 		const void *payload, uint32_t bytes);
 
 /* Ends a message that does not reach DONE: error reply for a request (`kind`), counter, memory. The
- * record is not in a queue any more and its reservation was given back. */
-void spot_fail(struct spot_lane *l, struct spot_rec *r, enum spl_message_fail why, uint8_t kind);
+ * record is not in a queue any more and its reservation was given back. `s` is NULL when it found
+ * no Spot. */
+void spot_fail(struct spot_lane *l, struct spot *s, struct spot_rec *r, enum spl_message_fail why,
+	       uint8_t kind);
 
 /* admit.c: ends a message that is not admitted; a request of this node for a Spot that is not there
  * goes to control first. `key` may lie in a buffer of the record. */

@@ -4,7 +4,7 @@
 #ifndef SPL_DATAPLANE_SPOT_QUEUE_H
 #define SPL_DATAPLANE_SPOT_QUEUE_H
 
-#include "dataplane/spot/lane.h"
+#include "dataplane/spot/totals.h"
 
 /* Ready set: a FIFO of gates, each at most once. */
 static inline void spot_ready_add(struct spot_lane *l, struct spot *s)
@@ -64,8 +64,7 @@ static inline bool spot_has_room(const struct spot_kind *kind, const struct spot
 /* A message for which there is room. */
 static inline void spot_put(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint32_t cost)
 {
-	s->app.count++;
-	s->app.bytes += cost;
+	spot_app_reserve(s, spot_kind_of(l, s), cost, r->msg.payload_bytes);
 	r->cost = cost;
 	r->flags = REC_F_WAITS;
 	spot_app_append(l, s, r);

@@ -7,6 +7,7 @@
 #include "dataplane/spot/activate.h"
 #include "dataplane/spot/idle.h"
 #include "dataplane/spot/timer.h"
+#include "dataplane/spot/totals.h"
 
 #define OBJECT_BYTES_MAX (UINT64_C(1) << 38) /* 2^32 indices of 64 bytes */
 
@@ -47,6 +48,8 @@ size_t spot_region_bytes(const struct spot_conf *c, enum spot_region region)
 		return round64(c->heap_bytes);
 	case SPOT_MEM_TOPICS:
 		return round64(spot_topics_bytes(c->subscriptions));
+	case SPOT_MEM_FLOWS:
+		return (size_t)(c->records + c->timers + 1) * SPOT_FLOW_BYTES;
 	case SPOT_MEM_TABLE:
 		return (size_t)table_buckets(c->spots_max) * sizeof(struct table_bucket);
 	case SPOT_MEM_OBJECTS:
@@ -80,6 +83,7 @@ struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot
 	l->env = *env;
 	l->counters = conf->counters;
 	l->fails = conf->fails;
+	l->measures = conf->observed.measures ? conf->observed.measures : &l->no_measures;
 	spot_clock_init(&l->clock, conf->clock_hz, conf->fake_clock);
 	l->budget = spot_from_us(&l->clock, conf->turn_budget_us);
 	l->lease = 0; /* nothing starts before the host has said until when */
@@ -95,6 +99,8 @@ struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot
 	l->idle_due = UINT64_MAX;
 	spot_topics_init(&l->topics, mem[SPOT_MEM_TOPICS], conf->subscriptions, conf->secret[3]);
 	l->copy_at = 1;
+	l->trace.flows = mem[SPOT_MEM_FLOWS];
+	l->trace.ring = conf->observed.trace;
 	return l;
 }
 
@@ -103,6 +109,7 @@ void spot_lane_set(struct spot_lane *l, uint64_t lease, bool pool_low, uint32_t 
 	l->lease = lease;
 	l->pool_low = pool_low;
 	l->permits = reply_permits;
+	spot_totals_tell(l);
 }
 
 void spot_lane_seal(struct spot_lane *l)

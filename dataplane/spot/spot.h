@@ -19,6 +19,8 @@
 #include "dataplane/spot/lanemem.h"
 #include "dataplane/spot/stage_table.h"
 
+#include <spotlane/reasons.h>
+
 struct spot_lane;
 
 /* Agent, before start. Bytes of a region under `conf`; 0 when the configuration is out of range.
@@ -35,6 +37,17 @@ struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot
  * UINT64_MAX: none); `pool_low`: buffers are below their low-water mark, so turns start on copies;
  * `reply_permits`: requests that may start, because their replies will find room (S-LIM-12). */
 void spot_lane_set(struct spot_lane *lane, uint64_t lease, bool pool_low, uint32_t reply_permits);
+
+/* Level and share of the flow trace as spl_trace_word() makes it, from now on (S-TRACE-3); `now` in
+ * cycles, and CLOCK_REALTIME then. Not in the middle of a burst or a run. */
+void spot_lane_trace(struct spot_lane *lane, uint64_t word, uint64_t now, uint64_t now_wall_ns);
+
+/* A record from another lane, before it is admitted: its flow is that of spot_out or spot_cast. */
+void spot_flow_in(struct spot_lane *lane, const struct spot_rec *rec, const struct spl_flow_id *id);
+
+/* A message that ended before it became a record, for the trace. */
+void spot_trace_refused(struct spot_lane *lane, bool is_request, enum spl_message_fail why,
+			uint64_t correlation);
 
 /* Stops admission: what comes is refused with ShuttingDown; accepted work goes on (S-DRAIN-2). */
 void spot_lane_seal(struct spot_lane *lane);

@@ -52,13 +52,20 @@ static inline const struct spl_handler *spot_stage_find(const struct spot_stage 
 	return NULL;
 }
 
-/* A stage in one lane, with its limits resolved. The lane's own. */
+/* A stage in one lane, with its limits resolved. The lane's own, one cache line. */
 struct spot_kind {
 	const struct spot_stage *stage;
 	uint32_t queue_count, queue_bytes;
 	uint64_t packet; /* of the message before, and its handler: the next is often alike */
 	const struct spl_handler *handler;
-};
+	/* Running totals of its Spots. What every message changes is here and goes to `stats` once
+	 * a pass. */
+	uint64_t pending, payload; /* SPL_S_PENDING, with what `plain` has still to take off */
+	uint64_t plain;		   /* popped, ran one turn and finished, in this spot_run() */
+	uint64_t *stats;	   /* [SPL_S_COUNT], written relaxed by this lane only */
+} __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct spot_kind) == 64, "a kind is one cache line");
 
 /* The handler of a packet key for Spots of this kind, or NULL. */
 static inline const struct spl_handler *spot_kind_find(struct spot_kind *k, uint64_t packet)

@@ -3,6 +3,8 @@
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/turn.h"
 #include "dataplane/spot/timer.h"
+#include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/waiter.h"
 
 #define LATER 8u /* ticks of the wheel until one is tried again that may not come now */
@@ -204,12 +206,12 @@ static void admit(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 	__builtin_prefetch(&r->tick, 1);
 	if (l->kinds[s->stage].stage->own_timers) {
 		r->cost = 0;
+		spot_kind_of(l, s)->pending++;
 		spot_own_append(l, s, r);
 		return;
 	}
 	r->cost = SPOT_RECORD_COST;
-	s->app.count++;
-	s->app.bytes += SPOT_RECORD_COST;
+	spot_app_reserve(s, spot_kind_of(l, s), SPOT_RECORD_COST, 0);
 	spot_app_append(l, s, r);
 }
 
@@ -260,10 +262,10 @@ static void rest(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
 	uint64_t now = spot_to_ns(&l->clock, l->now);
 
-	if (r->cost) {
-		s->app.count--;
-		s->app.bytes -= r->cost;
-	}
+	if (r->cost)
+		spot_app_return(l, s, r);
+	else
+		spot_kind_of(l, s)->pending--;
 	r->timer &= (uint8_t) ~(TIMER_F_QUEUED | TIMER_F_RUNNING);
 	r->flags = 0;
 	memset(&r->node, 0, sizeof(r->node)); /* it was something else meanwhile */
@@ -287,8 +289,12 @@ void spot_timer_end(struct spot_lane *l, struct spot *s, struct spot_rec *r, int
 	if (rc != SPL_DONE) {
 		spot_count(l, SPL_C_TICKS_FAILED, 1);
 		spot_turn_failed(l, s, true, r->tick.name->b, r->tick.name->len, rc);
+		if (spot_traces_errors(l))
+			spot_trace_callback_failed(l, s, r, r->tick.name);
 		if (r->timer & TIMER_F_STOPS)
 			r->timer |= TIMER_F_DISPOSED;
+	} else if (spot_traces_flows(l)) {
+		spot_trace_completed(l, s, r);
 	}
 	if (r->overrun == SPL_OVERRUN_DELAY) { /* a period from the end of this one */
 		l->now = spot_now(&l->clock);

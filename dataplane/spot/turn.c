@@ -8,6 +8,8 @@
  */
 #include "dataplane/spot/cast.h"
 #include "dataplane/spot/queue.h"
+#include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/turn.h"
 #include "dataplane/spot/waiter.h"
 #include "dataplane/spot/yield.h"
@@ -87,15 +89,16 @@ static __attribute__((noinline)) enum step not_started(struct spot_lane *l, stru
 						       enum spl_message_fail why, uint8_t kind)
 {
 	l->tally.popped++;
-	s->app.count--;
-	s->app.bytes -= r->cost;
-	spot_fail(l, r, why, kind);
+	spot_app_return(l, s, r);
+	spot_fail(l, s, r, why, kind);
 	return STEP_RAN;
 }
 
-/* One message of the application queue, which has one. */
+/* One message of the application queue, which has one. `traced` is a constant, as in what follows:
+ * of all that every message passes there are two copies, and one knows nothing of the trace. */
 static inline __attribute__((always_inline)) enum step run_message(struct spot_lane *l,
-								   struct spot *s, uint64_t t)
+								   struct spot *s, uint64_t t,
+								   bool traced)
 {
 	struct spot_rec *r = &l->recs[s->app.head];
 	struct spot_kind *k = &l->kinds[s->stage];
@@ -121,6 +124,8 @@ static inline __attribute__((always_inline)) enum step run_message(struct spot_l
 	r->epoch = epoch;
 	r->packet = 0; /* no calls yet */
 	turn_begin(l, s, r, epoch, t, NULL);
+	if (traced)
+		spot_trace_dispatched(l, s, r);
 	rc = h->fn((struct spl_turn *)(uintptr_t)epoch, spot_state_of(s), &r->msg);
 	/* The usual end: one way, nothing started. All else in spot_turn_end(). */
 	if (__builtin_expect(rc != SPL_DONE || request || r->calls || r->flags, 0)) {
@@ -129,9 +134,12 @@ static inline __attribute__((always_inline)) enum step run_message(struct spot_l
 		return spot_turn_end(l, s, r, rc);
 	}
 	l->turn.epoch = 0;
+	if (traced)
+		spot_trace_completed(l, s, r);
 	s->app.count--;
 	s->app.bytes -= r->cost;
-	l->tally.plain++;
+	k->plain++;
+	k->payload -= r->msg.payload_bytes;
 	spot_rec_end(l, r);
 	return STEP_RAN;
 }
@@ -140,9 +148,11 @@ static inline __attribute__((always_inline)) enum step run_message(struct spot_l
  * message is the publish's own, which every subscriber reads. */
 static inline __attribute__((always_inline)) enum step run_publish(struct spot_lane *l,
 								   struct spot *s,
-								   struct spot_rec *r, uint64_t t)
+								   struct spot_rec *r, uint64_t t,
+								   bool traced)
 {
 	const struct spot_sub *sub = &l->topics.subs[r->packet];
+	struct spot_kind *k = spot_kind_of(l, s);
 	struct spot_rec *cast = r->cast;
 	uint64_t epoch;
 	int rc;
@@ -154,6 +164,8 @@ static inline __attribute__((always_inline)) enum step run_publish(struct spot_l
 	r->epoch = epoch;
 	r->packet = 0; /* no calls yet */
 	turn_begin(l, s, r, epoch, t, NULL);
+	if (traced)
+		spot_trace_dispatched(l, s, r);
 	rc = sub->fn((struct spl_turn *)(uintptr_t)epoch, spot_state_of(s), &cast->msg, sub->name);
 	if (__builtin_expect(rc != SPL_DONE || r->calls || r->flags, 0)) {
 		l->tally.popped++;
@@ -163,7 +175,8 @@ static inline __attribute__((always_inline)) enum step run_publish(struct spot_l
 	l->turn.epoch = 0;
 	s->app.count--;
 	s->app.bytes -= r->cost;
-	l->tally.plain++;
+	k->plain++;
+	k->payload -= cast->msg.payload_bytes;
 	spot_cast_put(l, cast);
 	spot_rec_free(l, r); /* there is nothing of it that the host would have to know */
 	return STEP_RAN;
@@ -171,13 +184,19 @@ static inline __attribute__((always_inline)) enum step run_publish(struct spot_l
 
 /* The head of the application queue, when it is a message of either kind. */
 static inline __attribute__((always_inline)) enum step run_head(struct spot_lane *l, struct spot *s,
-								uint64_t t)
+								uint64_t t, bool traced)
 {
 	struct spot_rec *r = &l->recs[s->app.head];
 
 	if (__builtin_expect(r->kind == SPL_MSG_PUBLISH, 0))
-		return run_publish(l, s, r, t);
-	return run_message(l, s, t);
+		return run_publish(l, s, r, t, traced);
+	return run_message(l, s, t, traced);
+}
+
+static __attribute__((noinline)) enum step run_head_traced(struct spot_lane *l, struct spot *s,
+							   uint64_t t)
+{
+	return run_head(l, s, t, true);
 }
 
 /* One step of a Spot whose time is up, or that is not ours any more: a wait ends, or the first
@@ -197,12 +216,11 @@ static bool force(struct spot_lane *l, struct spot *s)
 		return false;
 	app_pop(s, r);
 	l->tally.popped++;
-	s->app.count--;
-	s->app.bytes -= r->cost;
+	spot_app_return(l, s, r);
 	if (reason == SPL_CLOSING_HOST_SHUTDOWN)
-		spot_fail(l, r, SPL_FAIL_SHUTDOWN, SPL_E_SHUTTING_DOWN); /* S-DRAIN-4 */
+		spot_fail(l, s, r, SPL_FAIL_SHUTDOWN, SPL_E_SHUTTING_DOWN); /* S-DRAIN-4 */
 	else
-		spot_fail(l, r, fenced ? SPL_FAIL_FENCED : SPL_FAIL_CLOSED, SPL_E_UNAVAILABLE);
+		spot_fail(l, s, r, fenced ? SPL_FAIL_FENCED : SPL_FAIL_CLOSED, SPL_E_UNAVAILABLE);
 	return true;
 }
 
@@ -245,7 +263,7 @@ static __attribute__((noinline)) enum step run_application(struct spot_lane *l, 
 	enum step step;
 
 	if (r->kind != REC_TICK && !(r->flags & REC_F_RESUME)) {
-		step = run_head(l, s, t);
+		step = spot_traces_flows(l) ? run_head_traced(l, s, t) : run_head(l, s, t, false);
 	} else {
 		s->app.head = r->next;
 		step = r->flags & REC_F_RESUME ? spot_turn_go_on(l, s, r, t)
@@ -336,10 +354,11 @@ static inline uint64_t step_begin(struct spot_lane *l)
 }
 
 static inline __attribute__((always_inline)) enum step take_step(struct spot_lane *l,
-								 struct spot *s, uint64_t t)
+								 struct spot *s, uint64_t t,
+								 bool traced)
 {
 	if (__builtin_expect(spot_gate_is_plain(&s->gate) && s->app.head, 1))
-		return run_head(l, s, t);
+		return traced ? run_head_traced(l, s, t) : run_head(l, s, t, false);
 	return step_slow(l, s, t);
 }
 
@@ -370,8 +389,9 @@ static inline bool is_over(struct spot_lane *l, struct spot *s, enum step step)
 
 /* The owner has more after its first step at `begin`: goes on until it has none, is suspended, or
  * has had its time (S-FAIR-3). Returns the steps of the whole visit. */
-static __attribute__((noinline)) unsigned visit_on(struct spot_lane *l, struct spot *s,
-						   uint64_t begin, unsigned max, uint64_t until)
+static inline __attribute__((always_inline)) unsigned visit_on(struct spot_lane *l, struct spot *s,
+							       uint64_t begin, unsigned max,
+							       uint64_t until, bool traced)
 {
 	for (unsigned n = 1;; n++) {
 		uint64_t t = step_begin(l);
@@ -380,26 +400,40 @@ static __attribute__((noinline)) unsigned visit_on(struct spot_lane *l, struct s
 			spot_ready_add(l, s);
 			return n;
 		}
-		if (is_over(l, s, take_step(l, s, t)))
+		if (is_over(l, s, take_step(l, s, t, traced)))
 			return n + 1;
 	}
+}
+
+static __attribute__((noinline)) unsigned visit_plain(struct spot_lane *l, struct spot *s,
+						      uint64_t begin, unsigned max, uint64_t until)
+{
+	return visit_on(l, s, begin, max, until, false);
 }
 
 /* Writes what the turns of a pass add up to. */
 static void tally_up(struct spot_lane *l)
 {
-	uint64_t plain = l->tally.plain;
+	uint64_t plain = 0;
 
+	for (uint32_t i = 0; i < l->kinds_end; i++) {
+		struct spot_kind *k = &l->kinds[i];
+
+		plain += k->plain;
+		k->pending -= k->plain;
+		k->plain = 0;
+	}
 	spot_count(l, SPL_C_TURNS, l->tally.turns + plain);
 	spot_count(l, SPL_C_MESSAGES_FINISHED, l->tally.finished + plain);
 	spot_count(l, SPL_C_MESSAGES_QUEUED, (uint64_t)0 - l->tally.popped - plain);
 	l->tally.turns = 0;
 	l->tally.finished = 0;
 	l->tally.popped = 0;
-	l->tally.plain = 0;
 }
 
-static unsigned run_ready(struct spot_lane *l, unsigned max_turns, uint64_t until)
+static inline __attribute__((always_inline)) unsigned run_ready(struct spot_lane *l,
+								unsigned max_turns, uint64_t until,
+								bool traced)
 {
 	unsigned n = 0;
 
@@ -410,12 +444,28 @@ static unsigned run_ready(struct spot_lane *l, unsigned max_turns, uint64_t unti
 		if (l->ready_head)
 			__builtin_prefetch(spot_at(l, l->ready_head), 1);
 		t = step_begin(l);
-		n += is_over(l, s, take_step(l, s, t)) ? 1
-						       : visit_on(l, s, t, max_turns - n, until);
+		if (is_over(l, s, take_step(l, s, t, traced)))
+			n++;
+		else if (traced)
+			n += visit_on(l, s, t, max_turns - n, until, true);
+		else
+			n += visit_plain(l, s, t, max_turns - n, until);
 		if (l->now >= until)
 			break;
 	}
 	return n;
+}
+
+static __attribute__((noinline)) unsigned run_plain(struct spot_lane *l, unsigned max_turns,
+						    uint64_t until)
+{
+	return run_ready(l, max_turns, until, false);
+}
+
+static __attribute__((noinline)) unsigned run_traced(struct spot_lane *l, unsigned max_turns,
+						     uint64_t until)
+{
+	return run_ready(l, max_turns, until, true);
 }
 
 unsigned spot_run(struct spot_lane *l, unsigned max_turns, uint64_t until)
@@ -428,7 +478,8 @@ unsigned spot_run(struct spot_lane *l, unsigned max_turns, uint64_t until)
 	do {
 		if (l->topics.cast_head)
 			cast += spot_casts_step(l);
-		n += run_ready(l, max_turns - n, until);
+		n += spot_traces_flows(l) ? run_traced(l, max_turns - n, until)
+					  : run_plain(l, max_turns - n, until);
 	} while (l->topics.cast_head && cast < CAST_PASS && n < max_turns && l->now < until);
 	note_length(l, spot_now(&l->clock));
 	spot_lane_here = NULL;

@@ -2,6 +2,8 @@
 /* lane file: what follows a callback: its turn's terminal, suspension, and going on (S-TURN-1,4,7).
  */
 #include "dataplane/spot/timer.h"
+#include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/turn.h"
 #include "dataplane/spot/yield.h"
 
@@ -23,8 +25,7 @@ static void suspend(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
 	s->gate.flags |= SPOT_F_HELD;
 	spot_cold_of(s)->running = spot_rec_index(l, r);
-	if (r->kind < REC_CREATE)
-		spot_count(l, SPL_C_MESSAGES_RUNNING, 1);
+	spot_turn_waits(l, s, r, 1);
 }
 
 /* A callback's return value that breaks the rules of a turn is InternalFailure (S-CF-1,2). */
@@ -56,11 +57,12 @@ void spot_turn_failed(struct spot_lane *l, struct spot *s, bool is_timer, const 
 
 static void end_message(struct spot_lane *l, struct spot *s, struct spot_rec *r, int rc)
 {
-	s->app.count--;
-	s->app.bytes -= r->cost;
+	spot_app_return(l, s, r);
 	if (rc == SPL_DONE && r->kind == SPL_MSG_SPOT_REQUEST && !(r->flags & REC_F_REPLIED))
 		rc = SPL_FAIL(SPL_E_INTERNAL_FAILURE);
 	if (rc == SPL_DONE) {
+		if (spot_traces_flows(l))
+			spot_trace_completed(l, s, r);
 		l->tally.finished++;
 		spot_rec_end(l, r);
 	} else {
@@ -70,7 +72,7 @@ static void end_message(struct spot_lane *l, struct spot *s, struct spot_rec *r,
 
 			spot_turn_failed(l, s, false, packet, (uint32_t)strlen(packet), rc);
 		}
-		spot_fail(l, r, SPL_FAIL_HANDLER, (uint8_t)(rc & 0xff));
+		spot_fail(l, s, r, SPL_FAIL_HANDLER, (uint8_t)(rc & 0xff));
 	}
 }
 
@@ -126,8 +128,7 @@ enum step spot_turn_resume(struct spot_lane *l, struct spot *s, uint64_t t)
 	struct spot_rec *r = &l->recs[spot_cold_of(s)->running];
 
 	s->gate.flags &= (uint8_t) ~(SPOT_F_RESUME | SPOT_F_HELD);
-	if (r->kind < REC_CREATE)
-		spot_count(l, SPL_C_MESSAGES_RUNNING, (uint64_t)-1);
+	spot_turn_waits(l, s, r, -1);
 	runs_again(l, s, r, t);
 	return spot_turn_end(l, s, r, run_continuation(l, s, r));
 }
@@ -142,9 +143,8 @@ static enum step lost(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 	} else if (r->kind >= REC_CREATE) {
 		spot_life_done(l, s, r, SPL_FAIL(SPL_E_UNAVAILABLE));
 	} else {
-		s->app.count--;
-		s->app.bytes -= r->cost;
-		spot_fail(l, r, SPL_FAIL_FENCED, SPL_E_UNAVAILABLE);
+		spot_app_return(l, s, r);
+		spot_fail(l, s, r, SPL_FAIL_FENCED, SPL_E_UNAVAILABLE);
 	}
 	return STEP_RAN;
 }
@@ -153,7 +153,7 @@ enum step spot_turn_go_on(struct spot_lane *l, struct spot *s, struct spot_rec *
 {
 	bool kept = r->flags & REC_F_OWN;
 
-	spot_yield_take(l, r);
+	spot_yield_take(l, s, r);
 	/* The lease is asked at the start of a handler; what has begun may end (A-LEASE-7). */
 	if (spot_cold_of(s)->reason == (uint8_t)SPOT_FENCED)
 		return lost(l, s, r);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lane file: turns of the lifecycle queue: creation, closing, notices (S-LANE-1,3,4). */
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/turn.h"
 
 /* Subscriptions come before everything else of a Spot (S-CREATE-5), and each of them counts: a
@@ -71,5 +72,9 @@ enum step spot_turn_life(struct spot_lane *l, struct spot *s, uint64_t t)
 	turn_begin(l, s, r, r->epoch, t, names[r->kind - REC_CREATE]);
 	l->turn.stage = spot_stage_of(l, s); /* the Spot may be gone when its length is known */
 	l->tally.turns++;
+	if (spot_traces_flows(l)) {
+		spot_flow_begin(l, r, SPL_TG_LIFECYCLE);
+		spot_trace_dispatched(l, s, r);
+	}
 	return spot_turn_end(l, s, r, call_lifecycle(l, s, r));
 }

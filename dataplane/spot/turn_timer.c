@@ -6,6 +6,8 @@
  * begins, so a tick that has waited in its queue is not older than it must be.
  */
 #include "dataplane/spot/timer.h"
+#include "dataplane/spot/totals.h"
+#include "dataplane/spot/trace.h"
 #include "dataplane/spot/turn.h"
 
 /* The newest tick that is due at `now`, at least the one behind the last. */
@@ -19,7 +21,7 @@ static uint64_t newest_due(const struct spl_tick *k, uint64_t now)
 	return elapsed / k->period_ns;
 }
 
-static void tick_set(struct spot_lane *l, struct spot_rec *r, uint64_t t)
+static void tick_set(struct spot_lane *l, const struct spot *s, struct spot_rec *r, uint64_t t)
 {
 	struct spl_tick *k = &r->tick;
 	uint64_t now = spot_to_ns(&l->clock, t), index = k->scheduled_index + 1, newest;
@@ -39,6 +41,7 @@ static void tick_set(struct spot_lane *l, struct spot_rec *r, uint64_t t)
 	if (k->skipped)
 		spot_count(l, SPL_C_TICKS_SKIPPED, k->skipped);
 	spot_count(l, SPL_C_TICKS, 1);
+	spot_note_tick(l, s, k->started_ns - k->scheduled_ns, k->skipped);
 }
 
 enum step spot_turn_tick(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint64_t t)
@@ -51,12 +54,16 @@ enum step spot_turn_tick(struct spot_lane *l, struct spot *s, struct spot_rec *r
 	r->timer ^= TIMER_F_QUEUED | TIMER_F_RUNNING;
 	if (r->timer & TIMER_F_ONE_SHOT)
 		r->timer |= TIMER_F_DISPOSED;
-	tick_set(l, r, t);
+	tick_set(l, s, r, t);
 	r->waited = 0;
 	r->packet = 0; /* no calls yet */
 	r->epoch = ++l->epoch;
 	turn_begin(l, s, r, r->epoch, t, "timer");
 	l->turn.stage = spot_stage_of(l, s);
 	l->tally.turns++;
+	if (spot_traces_flows(l)) {
+		spot_flow_begin(l, r, SPL_TG_TIMER); /* each tick is one (S-TIMER-18) */
+		spot_trace_dispatched(l, s, r);
+	}
 	return spot_turn_end(l, s, r, r->tick_fn(turn_handle(r), spot_state_of(s), &r->tick));
 }

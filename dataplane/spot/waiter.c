@@ -131,7 +131,7 @@ static void fail(struct spot_lane *l, struct spot_rec *r, enum spl_message_fail 
 	if (is_publish(r))
 		spot_mem_give(l, topic_of(r));
 	spot_count(l, SPL_C_MESSAGES_QUEUED, (uint64_t)-1);
-	spot_fail(l, r, why, kind);
+	spot_fail(l, NULL, r, why, kind);
 }
 
 void spot_waiter_expired(struct spot_lane *l, struct spot_rec *r)

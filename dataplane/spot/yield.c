@@ -7,6 +7,7 @@
  * of its turn.
  */
 #include "dataplane/spot/queue.h"
+#include "dataplane/spot/totals.h"
 #include "dataplane/spot/yield.h"
 
 static void list_add(struct spot_lane *l, struct spot_cold *cold, struct spot_rec *r)
@@ -32,8 +33,7 @@ static void list_del(struct spot_lane *l, struct spot_cold *cold, const struct s
 
 void spot_yield(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
-	if (r->kind < REC_CREATE)
-		spot_count(l, SPL_C_MESSAGES_RUNNING, 1);
+	spot_turn_waits(l, s, r, 1);
 	r->flags |= REC_F_YIELDED;
 	list_add(l, spot_cold_of(s), r);
 	if (l->calls[r->waited].state == CALL_ENDED)
@@ -64,12 +64,11 @@ void spot_yield_over(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 		spot_app_append(l, s, r);
 }
 
-void spot_yield_take(struct spot_lane *l, struct spot_rec *r)
+void spot_yield_take(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 {
 	r->waited = r->calls;
 	r->flags &= (uint8_t)~REC_F_RESUME;
-	if (r->kind < REC_CREATE)
-		spot_count(l, SPL_C_MESSAGES_RUNNING, (uint64_t)-1);
+	spot_turn_waits(l, s, r, -1);
 	if (r->flags & REC_F_OWN)
 		return;
 	r->epoch = ++l->epoch;

@@ -15,7 +15,7 @@ void spot_yield_over(struct spot_lane *l, struct spot *s, struct spot_rec *r);
 
 /* The resume record is out of its queue again: the call that it resumes with is in r->waited. The
  * turn is a new one (S-TURN-1), unless its gate was kept. */
-void spot_yield_take(struct spot_lane *l, struct spot_rec *r);
+void spot_yield_take(struct spot_lane *l, struct spot *s, struct spot_rec *r);
 
 /* Ends the first wait of a Spot whose time is up with `kind`; false when none waits. */
 bool spot_yield_force(struct spot_lane *l, struct spot *s, uint8_t kind);

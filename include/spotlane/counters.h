@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters of a lane and of a port, besides the reasons of reasons.h: one list each, from which
- * the layout of the statistics segment, names, units and help are made. A lane writes only its
- * own; nobody resets.
+/* Counters of a lane, of a port and of a stable type, besides the reasons of reasons.h: one list
+ * each, from which the layout of the statistics segment, names, units and help are made. A lane
+ * writes only its own; nobody resets.
  */
 #ifndef SPOTLANE_COUNTERS_H
 #define SPOTLANE_COUNTERS_H
@@ -29,6 +29,7 @@
 	X(REPLIES_SENT, "replies_sent", "messages", "replies and error replies sent") \
 	X(REPLIES_LOST, "replies_lost", "messages", "replies whose route was gone") \
 	X(CALLS_STARTED, "calls_started", "calls", "requests begun by handlers") \
+	X(CALLS_OPEN, "calls_open", "calls", "requests of handlers that have not ended (gauge)") \
 	X(CALLS_EXPIRED, "calls_expired", "calls", "requests that ended by their deadline") \
 	X(CALLS_CANCELLED, "calls_cancelled", "calls", "requests that their Spot has cancelled") \
 	X(SENDS_WAITED, "sends_waited", "messages", \
@@ -47,6 +48,8 @@
 	X(LINK_RETRANSMITTED, "link_retransmitted", "packets", "packets sent again") \
 	X(LINK_COPIED_OUT, "link_copied_out", "messages", "waiting messages moved out of buffers") \
 	X(MBUFS_LOW, "mbufs_low", "passes", "passes that found the pool below its low-water mark") \
+	X(FAILURES_UNTOLD, "failures_untold", "events", \
+	  "failed callbacks that the log was not told of: one a second is") \
 	X(NO_TX_MBUF, "no_tx_mbuf", "frames", "frames not sent now for want of a buffer")
 
 enum spl_lane_counter {
@@ -73,6 +76,35 @@ enum spl_port_counter {
 	SPL_PORT_COUNTERS(SPL_X)
 #undef SPL_X
 		SPL_P_COUNT
+};
+
+/* X(SYMBOL, "name", "unit", "help"): running totals of the Spots of one stable type in one lane
+ * (S-STAGE-10, S-OBS-5). Work is a message, a subscriber's copy of a publish or a tick, from its
+ * place in the queue to the end of its handler. */
+#define SPL_STAGE_COUNTERS(X) \
+	X(CREATING, "creating", "spots", "being created or waiting for publication (gauge)") \
+	X(READY, "ready", "spots", "Ready (gauge)") \
+	X(CLOSING, "closing", "spots", "closing: they end what they have (gauge)") \
+	X(PENDING, "pending", "records", "work that waits or runs (gauge)") \
+	X(PENDING_BYTES, "pending_bytes", "bytes", "payload of it (gauge)") \
+	X(ACTIVE, "active", "records", "of the pending: its turn has begun and waits (gauge)") \
+	X(ACTIVE_BYTES, "active_bytes", "bytes", "payload of that (gauge)") \
+	X(TICKS, "ticks", "ticks", "timer callbacks begun") \
+	X(TICKS_SKIPPED, "ticks_skipped", "ticks", "due ticks that came too late to be delivered") \
+	X(TICK_DELAY, "tick_delay", "ns", "sum of how late callbacks began") \
+	X(TICK_DELAY_MAX, "tick_delay_max", "ns", "the latest of them (gauge)") \
+	X(CREATED, "created", "spots", "creations that came to a Spot") \
+	X(CREATE_REJECTED, "create_rejected", "spots", "creations that on_create declined") \
+	X(CREATE_FAILED, "create_failed", "spots", "creations that failed, or were too late") \
+	X(CLOSED, "closed", "spots", "closes in which on_closing ended in DONE") \
+	X(CLOSE_FAILED, "close_failed", "spots", "closes in which on_closing failed") \
+	X(CLOSE_FORCED, "close_forced", "spots", "closes by force: the deadline, or the lease")
+
+enum spl_stage_counter {
+#define SPL_X(sym, name, unit, help) SPL_S_##sym,
+	SPL_STAGE_COUNTERS(SPL_X)
+#undef SPL_X
+		SPL_S_COUNT
 };
 
 #endif

@@ -55,6 +55,15 @@ enum spl_exit {
 	X(SPOT_RECLAIM, "spot.reclaim", WRITE, \
 	  "free the rows of an id, or of a whole node, whose owner is dead") \
 	X(STATS_SHOW, "stats.show", READ, "counters") \
+	X(STAGE_SHOW, "stage.show", READ, "running totals of each stable type of this node") \
+	X(STATUS_SHOW, "status.show", READ, \
+	  "status of the host: now, or when it is another one than `after`") \
+	X(METRICS_SHOW, "metrics.show", READ, "one sample of every metric") \
+	X(TRACE_SHOW, "trace.show", READ, \
+	  "records of the flow trace: the newest, or those behind `after`") \
+	X(TRACE_SET_LEVEL, "trace.set_level", WRITE, "change how much the flow trace records") \
+	X(TRACE_SET_SAMPLE, "trace.set_sample", WRITE, \
+	  "change the share of flows that is recorded; failures always are") \
 	X(CONFIG_SHOW, "config.show", READ, "effective values and where each came from") \
 	X(LOG_SET_LEVEL, "log.set_level", WRITE, "change the log level")
 
@@ -112,12 +121,20 @@ enum spl_exit {
 	X(SPOT_RECLAIM, "node", TEXT, ONE_OF, 1, 255, NULL, "RID of a dead node: all its Spots") \
 	X(STATS_SHOW, "view", CHOICE, OPTIONAL, 0, 0, "drops|lanes|ports|links", \
 	  "which counters; drops when left out") \
+	X(STATUS_SHOW, "after", INT, OPTIONAL, 0, 4294967295, NULL, "`sequence` that is known") \
+	X(STATUS_SHOW, "wait_ms", INT, OPTIONAL, 0, 60000, NULL, \
+	  "how long to wait for a change; 30000 when left out") \
+	X(TRACE_SHOW, "after", WORD, OPTIONAL, 1, 4096, NULL, "`next` of the call before") \
+	X(TRACE_SHOW, "limit", INT, OPTIONAL, 1, 1000, NULL, "records; 200 when left out") \
+	X(TRACE_SET_LEVEL, "level", CHOICE, REQUIRED, 0, 0, "off|errors|normal|detailed", \
+	  "new level") \
+	X(TRACE_SET_SAMPLE, "rate", WORD, REQUIRED, 1, 16, NULL, "0.0 to 1.0") \
 	X(LOG_SET_LEVEL, "level", CHOICE, REQUIRED, 0, 0, "error|warn|info|debug", "new level")
 
 /* X(method, field, type, help): results in the order in which they are printed. A field may be
  * left out when it has no value. "rows[].x" is a column of the array `rows`.
- * type: TEXT, INT, BOOL, REF, BASE64, ROWS, DECIMAL: a generation is a text of decimal digits,
- * because it may exceed what a JSON number keeps exactly. */
+ * type: TEXT, INT, REAL, BOOL, REF, BASE64, ROWS, DECIMAL: a generation is a text of decimal
+ * digits, because it may exceed what a JSON number keeps exactly. */
 #define SPL_MGMT_RESULTS(X) \
 	X(NODE_SHOW, "node", TEXT, "node RID") \
 	X(NODE_SHOW, "lifecycle", TEXT, "lifecycle generation") \
@@ -172,6 +189,80 @@ enum spl_exit {
 	X(STATS_SHOW, "columns[].name", TEXT, "key in each row") \
 	X(STATS_SHOW, "columns[].type", TEXT, "text or int") \
 	X(STATS_SHOW, "rows", ROWS, "one object a row") \
+	X(STAGE_SHOW, "stages", ROWS, "every stage module that is loaded") \
+	X(STAGE_SHOW, "stages[].mesh", TEXT, "mesh name") \
+	X(STAGE_SHOW, "stages[].type", TEXT, "stable type") \
+	X(STAGE_SHOW, "stages[].kind", TEXT, "entry, user or instance") \
+	X(STAGE_SHOW, "stages[].shutting_down", BOOL, "the node takes no new work for it") \
+	X(STAGE_SHOW, "stages[].creating", INT, "Spots being created") \
+	X(STAGE_SHOW, "stages[].ready", INT, "Ready Spots") \
+	X(STAGE_SHOW, "stages[].closing", INT, "Spots that close") \
+	X(STAGE_SHOW, "stages[].queued", INT, "messages and ticks that wait for a turn") \
+	X(STAGE_SHOW, "stages[].queued_bytes", INT, "payload of them") \
+	X(STAGE_SHOW, "stages[].active", INT, "messages and ticks whose turn has begun and waits") \
+	X(STAGE_SHOW, "stages[].active_bytes", INT, "payload of them") \
+	X(STAGE_SHOW, "stages[].ticks", INT, "timer callbacks begun") \
+	X(STAGE_SHOW, "stages[].skipped", INT, "due ticks that came too late to be delivered") \
+	X(STAGE_SHOW, "stages[].delay_us", INT, "sum of how late timer callbacks began") \
+	X(STAGE_SHOW, "stages[].delay_max_us", INT, "the latest of them") \
+	X(STAGE_SHOW, "stages[].created", INT, "creations that came to a Spot") \
+	X(STAGE_SHOW, "stages[].create_rejected", INT, "creations that on_create declined") \
+	X(STAGE_SHOW, "stages[].create_failed", INT, "creations that failed or were too late") \
+	X(STAGE_SHOW, "stages[].closed", INT, "closes in which on_closing ended well") \
+	X(STAGE_SHOW, "stages[].close_failed", INT, "closes in which on_closing failed") \
+	X(STAGE_SHOW, "stages[].close_forced", INT, "closes by force: the deadline, or the lease") \
+	X(STATUS_SHOW, "sequence", INT, "number of this status, only up in the life of control") \
+	X(STATUS_SHOW, "source", TEXT, "runtime") \
+	X(STATUS_SHOW, "state", TEXT, "Preparing, Serving, Draining, Stopped or Error") \
+	X(STATUS_SHOW, "ready", BOOL, "only when Serving") \
+	X(STATUS_SHOW, "accepting_work", BOOL, "Serving, and the lease is held") \
+	X(STATUS_SHOW, "dataplane", TEXT, "up or down") \
+	X(STATUS_SHOW, "lease", TEXT, "held or none") \
+	X(STATUS_SHOW, "deadline_ms", INT, "of the drain, from now") \
+	X(STATUS_SHOW, "shutdown_result", TEXT, "stopped or force_stopped") \
+	X(STATUS_SHOW, "inbound_hwm", INT, "payload bytes that peers may have under way") \
+	X(STATUS_SHOW, "inbound_pending", INT, "payload bytes accepted and not at their end") \
+	X(STATUS_SHOW, "inbound_queued", INT, "of them, waiting for a turn") \
+	X(STATUS_SHOW, "inbound_active", INT, "of them, in a turn that waits") \
+	X(STATUS_SHOW, "receive_paused", BOOL, "peers are granted nothing more now") \
+	X(STATUS_SHOW, "coalesced", INT, "statuses between `after` and this one") \
+	X(STATUS_SHOW, "discarded_terminal", INT, "ends of the node that are kept no longer") \
+	X(METRICS_SHOW, "samples", ROWS, "every instrument, and every value of its labels") \
+	X(METRICS_SHOW, "samples[].name", TEXT, "instrument") \
+	X(METRICS_SHOW, "samples[].labels", TEXT, "name=\"value\", separated by commas") \
+	X(METRICS_SHOW, "samples[].kind", TEXT, "observable, updown, counter or histogram") \
+	X(METRICS_SHOW, "samples[].unit", TEXT, "By, s, or what is counted in braces") \
+	X(METRICS_SHOW, "samples[].value", INT, "value; of a histogram, how many were measured") \
+	X(METRICS_SHOW, "samples[].sum", REAL, "of a histogram: their sum") \
+	X(METRICS_SHOW, "samples[].buckets", TEXT, \
+	  "of a histogram: UPTO:N, N of them at most UPTO and more than the one before") \
+	X(TRACE_SHOW, "level", TEXT, "off, errors, normal or detailed") \
+	X(TRACE_SHOW, "sample", REAL, "share of flows that is recorded") \
+	X(TRACE_SHOW, "records", ROWS, "oldest first; what a record has nothing of is left out") \
+	X(TRACE_SHOW, "records[].time", TEXT, "when it was written, RFC 3339") \
+	X(TRACE_SHOW, "records[].lane", INT, "worker lcore") \
+	X(TRACE_SHOW, "records[].record", TEXT, \
+	  "spotlane.message_flow or spotlane.dispatch_error") \
+	X(TRACE_SHOW, "records[].phase", TEXT, "what happened to the message") \
+	X(TRACE_SHOW, "records[].surface", TEXT, "node, channel, spot or instance_spot") \
+	X(TRACE_SHOW, "records[].kind", TEXT, "send, request, response, error or control") \
+	X(TRACE_SHOW, "records[].outcome", TEXT, "how it ended or went on") \
+	X(TRACE_SHOW, "records[].reason", TEXT, "why not well") \
+	X(TRACE_SHOW, "records[].action", TEXT, "what was done about an error") \
+	X(TRACE_SHOW, "records[].type", TEXT, "stable type of the Spot") \
+	X(TRACE_SHOW, "records[].spot_id", TEXT, "Spot id, of the target of what was sent") \
+	X(TRACE_SHOW, "records[].packet", TEXT, "packet name, or the timer's") \
+	X(TRACE_SHOW, "records[].topic", TEXT, "topic of a publish") \
+	X(TRACE_SHOW, "records[].correlation_id", DECIMAL, "of a request and its reply") \
+	X(TRACE_SHOW, "records[].flow_id", TEXT, "UUIDv7 of all that came of one message") \
+	X(TRACE_SHOW, "records[].flow_origin", TEXT, \
+	  "where that began: inbound, timer, application or lifecycle") \
+	X(TRACE_SHOW, "lost", INT, "records behind `after` that were overwritten") \
+	X(TRACE_SHOW, "next", TEXT, "where the next call goes on") \
+	X(TRACE_SET_LEVEL, "level", TEXT, "level now") \
+	X(TRACE_SET_LEVEL, "sample", REAL, "share now") \
+	X(TRACE_SET_SAMPLE, "level", TEXT, "level now") \
+	X(TRACE_SET_SAMPLE, "sample", REAL, "share now") \
 	X(CONFIG_SHOW, "file", TEXT, "configuration file") \
 	X(CONFIG_SHOW, "file_changed", BOOL, "the file differs from the running configuration") \
 	X(CONFIG_SHOW, "options", ROWS, "every option") \

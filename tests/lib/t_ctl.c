@@ -30,9 +30,13 @@ uint64_t t_ctl_now(const struct t_ctl *f)
 
 static int make_stats(struct t_ctl *f)
 {
-	size_t size = sizeof(*f->stats) + (f->o.lanes + 1) * sizeof(f->stats->lane[0]);
+	uint32_t stages = 0;
+	size_t size;
 	void *p;
 
+	while (stages < T_CTL_TYPES_MAX && f->o.types[stages])
+		stages++;
+	size = spl_stats_bytes(f->o.lanes, stages);
 	f->stats_fd = memfd_create("fake-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (f->stats_fd < 0 || ftruncate(f->stats_fd, (off_t)size) < 0)
 		return -errno;
@@ -47,6 +51,16 @@ static int make_stats(struct t_ctl *f)
 	f->stats->ports = 1;
 	f->stats->lane_bytes = sizeof(struct spl_lane_stats);
 	f->stats->port_bytes = sizeof(struct spl_port_stats);
+	f->stats->stages = stages;
+	f->stats->stage_bytes = sizeof(struct spl_stage_stats);
+	f->stats->trace_bytes = sizeof(struct spl_trace_ring);
+	f->stats->trace_entries = SPL_TRACE_ENTRIES;
+	for (uint32_t i = 0; i < stages; i++) {
+		struct spl_stage_info *info = &spl_stats_infos(f->stats, f->o.lanes, stages)[i];
+
+		info->kind = SPL_KIND_USER;
+		snprintf(info->type, sizeof(info->type), "%s", f->o.types[i]);
+	}
 	f->stats->tsc_hz = 1000000000;
 	strcpy(f->stats->port[0].name, "fake0");
 	__atomic_store_n(&f->stats->magic, SPL_STATS_MAGIC, __ATOMIC_RELEASE);

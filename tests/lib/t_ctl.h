@@ -40,6 +40,7 @@ struct t_ctl_seen {
 	uint64_t lease_deadline, lease_gen, node_gen;
 	uint64_t objects, ready, largest_gen;
 	uint32_t host_state, exit_forced, state;
+	uint64_t trace_level, trace_share;
 	bool fenced, exited;
 	char rid[256];
 };

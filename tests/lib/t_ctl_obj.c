@@ -438,6 +438,7 @@ static void requests(struct t_ctl *f, const struct dp_header *h, struct pack_rea
 {
 	struct dp_config cfg;
 	struct dp_exit_req e;
+	struct dp_trace trace;
 
 	switch (h->type) {
 	case DP_CONFIG:
@@ -472,6 +473,12 @@ static void requests(struct t_ctl *f, const struct dp_header *h, struct pack_rea
 		break;
 	case DP_SPOT_CALL:
 		spot_call(f, h->corr, r, fd);
+		break;
+	case DP_TRACE:
+		dp_get_trace(r, &trace);
+		f->seen->trace_level = trace.level;
+		f->seen->trace_share = trace.share;
+		ok(f, h->corr, SPL_OK, "");
 		break;
 	case DP_EXIT:
 		dp_get_exit_req(r, &e);

@@ -24,7 +24,6 @@
 
 #define CREDIT_POOL (256ull << 20)
 #define QUIET	    8 /* rounds without work */
-
 static const struct neigh_times times = NEIGH_TIMES_DEFAULT;
 
 static void no_probe(void *ctx, uint32_t ip, const uint8_t *mac)
@@ -57,8 +56,8 @@ static void make_shared(struct t_node *n, const struct t_node_conf *c)
 	NEED(hop_init(&n->sh.hop, HOP_USERS(c->lanes)) == 0);
 	n->sh.tx_net = tx_net_create(&n->port, 1, c->lanes + 1, NULL, NULL);
 	NEED(n->sh.tx_net);
-	n->sh.stats = segment_create(c->lanes, 1, 1, n->sh.tsc_hz, &n->stats_fd);
-	NEED(n->sh.stats);
+	NEED((n->sh.stats =
+		      segment_create(c->lanes, 1, c->n_stages, 1, n->sh.tsc_hz, &n->stats_fd)));
 	if (!neigh) {
 		struct neigh_ops ops = {NULL, no_probe, no_frame};
 
@@ -67,6 +66,7 @@ static void make_shared(struct t_node *n, const struct t_node_conf *c)
 	}
 	n->sh.neigh[0] = neigh_published(neigh);
 	atomic_init(&n->sh.lease_deadline, UINT64_MAX);
+	n->sh.trace = SPL_TRACE_DEFAULT;
 	for (int i = 0; i < WIRE_CLASSES; i++)
 		atomic_init(&n->sh.credit[i], CREDIT_POOL);
 }

@@ -10,8 +10,11 @@
  *	say (send): u64 sequence, big-endian, from 1 on, one sender a Spot
  *	heard (request): the reply is u64 messages, u64 highest sequence, u64 out of order
  *	wait (request): an empty reply, when the waiting is over
+ *	spin (send): burns its lane for three seconds, as no handler should
  */
 #include <spotlane/stage.h>
+
+#include <time.h>
 
 #define PUMPS	16
 #define HOUR_MS 3600000
@@ -157,11 +160,23 @@ static int on_heard(struct spl_turn *turn, void *state, const struct spl_message
 	return SPL_DONE;
 }
 
+static int on_spin(struct spl_turn *turn, void *state, const struct spl_message *msg)
+{
+	struct timespec t;
+	time_t until;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	until = t.tv_sec + 3;
+	do
+		clock_gettime(CLOCK_MONOTONIC, &t);
+	while (t.tv_sec < until);
+	return SPL_DONE;
+}
+
 static const struct spl_handler handlers[] = {
-	{"say", SPL_TAKES_SEND, on_say},
-	{"heard", SPL_TAKES_REQUEST, on_heard},
-	{"tie", SPL_TAKES_SEND, on_tie},
-	{"wait", SPL_TAKES_REQUEST, on_wait},
+	{"say", SPL_TAKES_SEND, on_say},   {"heard", SPL_TAKES_REQUEST, on_heard},
+	{"tie", SPL_TAKES_SEND, on_tie},   {"wait", SPL_TAKES_REQUEST, on_wait},
+	{"spin", SPL_TAKES_SEND, on_spin},
 };
 
 SPL_STAGE_EXPORT = {

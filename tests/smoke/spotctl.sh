@@ -22,6 +22,12 @@ status 2 --no-such-option
 start_node
 status 0 node show
 status 0 -j node show
+status 0 -j status show
+[[ $(jq -r '"\(.state)/\(.ready)/\(.inbound_pending == .inbound_queued + .inbound_active)"' "$dir/out") == Serving/true/true ]] ||
+  fail "status: $(cat "$dir/out")"
+ctl status show --follow > "$dir/status.out" 2> /dev/null & # until the daemon is gone
+follower=$!
+must_wait_for 'the first status' 10 grep -q Serving "$dir/status.out"
 [[ $(jq -r .state "$dir/out") == Serving ]] || fail 'state'
 status 0 -j spot get-or-create lobby room
 [[ $(jq -r .state "$dir/out") == Created ]] || fail 'created'
@@ -76,9 +82,37 @@ for view in drops lanes ports links; do
   status 0 -j stats show $view
   [[ $(jq -r .view "$dir/out") == "$view" ]] || fail "$view"
 done
+# stage TYPE FIELD: of `stage show`.
+stage() { ctl -j stage show | jq -r --arg t "$1" --arg f "$2" '.stages[] | select(.type == $t) | .[$f]'; }
+status 0 stage show
+must_wait_for 'the room in stage show' 10 test "$(stage room ready)" == 1
+[[ $(stage room created)/$(stage room queued)/$(stage room shutting_down) == 1/0/false ]] ||
+  fail "stage show: $(ctl stage show)"
+! ctl stage show | grep -q lobby || fail 'stage show names a Spot'
+# Of what the node has been told, nothing is in a metric: ids, packet names, payloads, its own RID.
+status 0 metrics show
+grep -q '^spotlane.spot.count{mesh_name="default",spot_kind="user"} 1$' "$dir/out" || fail 'spot.count'
+grep -q '^spotlane.host.state{state="serving"} 1$' "$dir/out" || fail 'host.state'
+for word in lobby roll say nobody "$(node_field node)" 10.77 spot_id flow_id correlation topic; do
+  ! grep -q -- "$word" "$dir/out" || fail "'$word' in the metrics: $(grep -- "$word" "$dir/out")"
+done
+status 0 trace level detailed
+status 1 trace sample 2
+status 0 trace sample 1.0
+status 0 -j spot request lobby roll
+status 0 trace show
+grep -q 'record=spotlane.dispatch_error .*reason=handler_exception .*spot_id=lobby packet=say' "$dir/out" ||
+  fail "no failure in the trace: $(cat "$dir/out")"
+flow=$(grep 'phase=dispatched .*packet=roll' "$dir/out" | grep -o 'flow_id=[0-9a-f-]*')
+[[ $(grep -c "phase=completed .*$flow" "$dir/out") == 1 ]] || fail "no end of $flow"
+status 0 trace level errors
+status 0 -t 1 trace show --follow
+grep -q 'spotlane.runtime.mesh_node.state_changed mesh=default state=Serving' "$dir/control.log" ||
+  fail 'no change of state in the log'
 status 1 spot reclaim --node "$(node_field node)"
 status 0 -j spot close "$(cat "$dir/ref")"
 [[ $(jq .closed "$dir/out") == true ]] || fail 'closed'
+[[ $(stage room closed)/$(stage room ready) == 1/0 ]] || fail "after the close: $(ctl stage show)"
 status 1 -j spot close "$(cat "$dir/ref")"
 grep -q '"closed": *false' "$dir/out" || fail 'closed twice'
 status 1 spot request lobby roll
@@ -88,5 +122,7 @@ kill -CONT "$control_pid"
 check_conservation
 status 0 node shutdown
 node_ends
+wait "$follower" || true
+grep -q "state *Draining" "$dir/status.out" || fail "status --follow: $(cat "$dir/status.out")"
 status 3 node show
 ! laws_hold 2> /dev/null || fail 'the laws hold without a daemon'

@@ -10,9 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define LANES 2
-#define SIZE  (sizeof(struct spl_stats) + (LANES + 1) * sizeof(struct spl_lane_stats))
-#define GOOD  (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
+#define LANES  2
+#define STAGES 3
+#define SIZE   (spl_stats_bytes(LANES, STAGES))
+#define GOOD   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
 
 static struct spl_stats *good(void)
 {
@@ -28,7 +29,13 @@ static struct spl_stats *good(void)
 	s->ports = 1;
 	s->lane_bytes = sizeof(struct spl_lane_stats);
 	s->port_bytes = sizeof(struct spl_port_stats);
+	s->stages = STAGES;
+	s->stage_bytes = sizeof(struct spl_stage_stats);
+	s->trace_bytes = sizeof(struct spl_trace_ring);
+	s->trace_entries = SPL_TRACE_ENTRIES;
 	s->lane[1].counter[SPL_C_TURNS] = 42;
+	spl_stats_stages(s, LANES, STAGES, 1)[2].counter[SPL_S_READY] = 43;
+	strcpy(spl_stats_infos(s, LANES, STAGES)[2].type, "room");
 	return s;
 }
 
@@ -66,6 +73,8 @@ static void test_statseg_maps_a_good_one_and_reads_it(void)
 	close(fd);
 	CU_ASSERT(g.lanes == LANES && g.ports == 1);
 	CU_ASSERT_EQUAL(statseg_get(&g.s->lane[1].counter[SPL_C_TURNS]), 42);
+	CU_ASSERT_EQUAL(statseg_get(&statseg_stage_row(&g, 1, 2)->counter[SPL_S_READY]), 43);
+	CU_ASSERT_STRING_EQUAL(statseg_stage(&g, 2)->type, "room");
 	/* A bad one in its place changes nothing. */
 	s->epoch = 6;
 	fd = memfd(s, SIZE, GOOD);
@@ -104,6 +113,11 @@ static void test_statseg_every_wrong_header_is_refused(void)
 	WITH(s->layout++, SIZE, -EPROTO);
 	WITH(s->lane_bytes += 64, SIZE, -EPROTO);
 	WITH(s->port_bytes -= 64, SIZE, -EPROTO);
+	WITH(s->stage_bytes += 64, SIZE, -EPROTO);
+	WITH(s->trace_bytes -= 64, SIZE, -EPROTO);
+	WITH(s->trace_entries *= 2, SIZE, -EPROTO);
+	WITH(s->stages = SPL_STAGES_MAX + 1, SIZE, -EPROTO);
+	WITH(s->stages = STAGES + 1, SIZE, -EMSGSIZE);
 	WITH(s->lanes = 0, SIZE, -EPROTO);
 	WITH(s->lanes = UINT32_MAX, SIZE, -EPROTO);
 	WITH(s->lanes = SPL_LANES_MAX + 1, SIZE, -EPROTO);

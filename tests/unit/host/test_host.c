@@ -264,58 +264,6 @@ static void test_host_a_store_that_fails_fences_and_recovers(void)
 	rig_end();
 }
 
-static void test_host_statistics_and_configuration_are_shown(void)
-{
-	struct spl_stats *s;
-	json_t *a, *row;
-
-	begin("memory");
-	s = t_ctl_stats(rig.f);
-	s->lane[0].drop[SPL_DROP_RUNT] = 3;
-	s->lane[1].drop[SPL_DROP_RUNT] = 4;
-	s->lane[2].drop[SPL_DROP_RUNT] = 5;
-	s->lane[1].counter[SPL_C_TURNS] = 1000;
-	s->port[0].counter[SPL_P_RX_FRAMES] = 77;
-	s->link[2].lanes = 1;
-	s->link[2].ip = 0x0a000002;
-	s->link[2].udp_port = 4000;
-	strcpy(s->link[2].rid, "client-1");
-	s->link[2].lifecycle = 9;
-	a = rig_call("stats.show", NULL);
-	IS(rig_text(a, "view"), "drops");
-	row = json_array_get(json_object_get(a, "rows"), SPL_DROP_RUNT);
-	IS(rig_text(row, "reason"), "runt");
-	CU_ASSERT_EQUAL(json_integer_value(json_object_get(row, "lane_0")), 3);
-	CU_ASSERT_EQUAL(json_integer_value(json_object_get(row, "agent")), 5);
-	CU_ASSERT_EQUAL(json_integer_value(json_object_get(row, "total")), 12);
-	CU_ASSERT_EQUAL(json_array_size(json_object_get(a, "rows")),
-			SPL_DROP_COUNT + SPL_FAIL_COUNT);
-	json_decref(a);
-	a = rig_call("stats.show", json_pack("{s:s}", "view", "lanes"));
-	row = json_array_get(json_object_get(a, "rows"), SPL_C_TURNS);
-	IS(rig_text(row, "counter"), "turns");
-	CU_ASSERT_EQUAL(json_integer_value(json_object_get(row, "lane_1")), 1000);
-	json_decref(a);
-	a = rig_call("stats.show", json_pack("{s:s}", "view", "ports"));
-	row = json_array_get(json_object_get(a, "rows"), 0);
-	IS(rig_text(row, "mac"), "02:00:00:00:00:01");
-	CU_ASSERT_EQUAL(json_integer_value(json_object_get(row, "rx_frames")), 77);
-	json_decref(a);
-	a = rig_call("stats.show", json_pack("{s:s}", "view", "links"));
-	CU_ASSERT_EQUAL(json_array_size(json_object_get(a, "rows")), 1);
-	row = json_array_get(json_object_get(a, "rows"), 0);
-	IS(rig_text(row, "address"), "10.0.0.2:4000");
-	IS(rig_text(row, "peer"), "client-1");
-	json_decref(a);
-	a = rig_call("config.show", NULL);
-	CU_ASSERT(json_array_size(json_object_get(a, "options")) > 40);
-	json_decref(a);
-	a = rig_call("log.set_level", json_pack("{s:s}", "level", "error"));
-	IS(rig_text(a, "level"), "error");
-	json_decref(a);
-	rig_end();
-}
-
 static const struct t_case cases[] = {
 	T(test_host_a_dataplane_is_configured_identified_and_served),
 	T(test_host_a_dataplane_that_refuses_its_configuration_is_reported),
@@ -327,7 +275,6 @@ static const struct t_case cases[] = {
 	T(test_host_a_restarted_control_takes_the_lifecycle_over, "A-LEASE-12"),
 	T(test_host_a_creation_survives_the_death_of_control_or_is_cancelled, "A-FAIL-4"),
 	T(test_host_a_store_that_fails_fences_and_recovers, "A-LEASE-4", "A-LEASE-9", "S-LEASE-2"),
-	T(test_host_statistics_and_configuration_are_shown),
 };
 
 static const struct t_suite suites[] = {T_SUITE("host", NULL, NULL, cases)};

@@ -59,6 +59,36 @@ static const struct {
 	 "\"lane\",\"type\":\"int\"},{\"name\":\"frames\",\"type\":\"int\"}],\"rows\":[{"
 	 "\"reason\":\"ip_checksum\",\"lane\":0,\"frames\":1234567},{\"reason\":\"runt\",\"lane\":"
 	 "12,\"frames\":0}]}"},
+	{SPL_MGMT_STAGE_SHOW, NULL, NULL,
+	 "{\"stages\":[{\"mesh\":\"default\",\"type\":\"room\",\"kind\":\"user\",\"shutting_down\":"
+	 "false,\"creating\":0,\"ready\":3,\"closing\":1,\"queued\":17,\"queued_bytes\":1020,"
+	 "\"active\":2,\"active_bytes\":9,\"ticks\":30,\"skipped\":1,\"delay_us\":512,"
+	 "\"delay_max_us\":77,\"created\":5,\"create_rejected\":0,\"create_failed\":0,\"closed\":1,"
+	 "\"close_failed\":0,\"close_forced\":0}]}"},
+	{SPL_MGMT_STATUS_SHOW, NULL, NULL,
+	 "{\"sequence\":3,\"source\":\"runtime\",\"state\":\"Serving\",\"ready\":true,\"accepting_"
+	 "work\":true"
+	 ",\"dataplane\":\"up\",\"lease\":\"held\",\"inbound_hwm\":1000,\"inbound_pending\":9,"
+	 "\"inbound_queued\":7,\"inbound_active\":2,\"receive_paused\":false,\"coalesced\":0,"
+	 "\"discarded_terminal\":0}"},
+	{SPL_MGMT_METRICS_SHOW, NULL, NULL,
+	 "{\"samples\":[{\"name\":\"spotlane.spot.count\",\"labels\":\"mesh_name=\\\"default\\\","
+	 "spot_kind"
+	 "=\\\"user\\\"\",\"kind\":\"updown\",\"unit\":\"{spot}\",\"value\":3},{\"name\":"
+	 "\"spotlane.host."
+	 "shutdown.duration\",\"labels\":\"\",\"kind\":\"histogram\",\"unit\":\"s\",\"value\":2,"
+	 "\"sum\":0.25,"
+	 "\"buckets\":\"0.1:1 0.5:1\"}]}"},
+	{SPL_MGMT_TRACE_SHOW, "after", "1f.2", NULL},
+	{SPL_MGMT_TRACE_SHOW, NULL, NULL,
+	 "{\"level\":\"errors\",\"sample\":1.0,\"lost\":2,\"next\":\"1f.2\",\"records\":[{\"time\":"
+	 "\"2026-01-02T03:04:05.000006Z\",\"lane\":1,\"record\":\"spotlane.dispatch_error\","
+	 "\"surface"
+	 "\":\"spot\",\"kind\":\"send\",\"outcome\":\"failed\",\"reason\":\"no_handler\",\"spot_"
+	 "id\":"
+	 "\"a\\nb\"}]}"},
+	{SPL_MGMT_TRACE_SET_LEVEL, NULL, NULL, "{\"level\":\"detailed\",\"sample\":1.0}"},
+	{SPL_MGMT_TRACE_SET_SAMPLE, NULL, NULL, "{\"level\":\"detailed\",\"sample\":0.25}"},
 	{SPL_MGMT_CONFIG_SHOW, NULL, NULL,
 	 "{\"file\":\"/etc/spotlane.cfg\",\"file_changed\":true,\"options\":[{\"path\":"
 	 "\"node.mesh\",\"value\":\"\\\"default\\\"\",\"origin\":\"default\",\"reloadable\":"

@@ -145,6 +145,7 @@ static json_t *good_value(const struct mgmt_param *p)
 		return json_true();
 	case MGMT_DECIMAL:
 	case MGMT_ROWS:
+	case MGMT_REAL:
 		break;
 	}
 	return NULL;

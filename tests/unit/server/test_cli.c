@@ -147,6 +147,12 @@ static void outputs_are_as_written_down(void)
 	golden("spot-request-dead", "spot|request|dead|say");
 	golden("spot-reclaim", "spot|reclaim|--node|node-dead");
 	golden("stats-show", "stats|show");
+	golden("stage-show", "stage|show");
+	golden("status-show", "status|show");
+	golden("metrics-show", "metrics|show");
+	golden("trace-show", "trace|show");
+	golden("trace-follow", "trace|show|--follow"); /* the second question is refused */
+	golden("trace-sample", "trace|sample|0.25");
 	golden("stats-show-error", "stats|show|links");
 	golden("config-show", "config|show");
 	golden("log-set-level", "log|set-level|debug");

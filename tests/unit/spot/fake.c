@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 struct buffer {
 	struct fake *f;
@@ -32,6 +33,7 @@ static void note(struct fake_out *to, const struct spot_out *o)
 		.deadline = o->deadline,
 		.packet = o->packet,
 		.source = o->source,
+		.trace = o->trace,
 		.bytes = o->payload_bytes,
 	};
 	if (o->target)
@@ -118,6 +120,7 @@ static int host_cast(void *host, uint32_t to, const struct spot_cast *c)
 			       .content = c->content,
 			       .packet = c->packet,
 			       .source = c->source,
+			       .trace = c->trace,
 			       .key = *c->topic,
 			       .bytes = c->payload_bytes,
 			       .flow = fl->index,
@@ -238,6 +241,21 @@ static int host_close_wanted(void *host, const struct spl_key *key, const struct
 	return 0;
 }
 
+/* FAKE_LIST elements, of which only those that are used cost something. */
+static void *list(size_t element)
+{
+	void *p = mmap(NULL, FAKE_LIST * element, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	CU_ASSERT_FATAL(p != MAP_FAILED);
+	return p;
+}
+
+static void unlist(void *p, size_t element)
+{
+	munmap(p, FAKE_LIST * element);
+}
+
 void fake_init(struct fake *f, unsigned lanes)
 {
 	memset(f, 0, sizeof(*f));
@@ -245,9 +263,9 @@ void fake_init(struct fake *f, unsigned lanes)
 	f->now = 1000 * (uint64_t)FAKE_MS;
 	f->lease = UINT64_MAX;
 	f->permits = UINT32_MAX;
-	f->out = calloc(FAKE_LIST, sizeof(*f->out));
+	f->out = list(sizeof(*f->out));
 	f->topic_lanes = calloc((size_t)SPOT_TOPIC_ROWS * lanes, sizeof(*f->topic_lanes));
-	f->answer = calloc(FAKE_LIST, sizeof(*f->answer));
+	f->answer = list(sizeof(*f->answer));
 	f->conf = (struct spot_conf){
 		.lanes = lanes,
 		.spots_max = 1024,
@@ -278,6 +296,9 @@ void fake_init(struct fake *f, unsigned lanes)
 	fake_log_clear();
 }
 
+/* Large, so they are kept from one lane to the next. */
+static struct spl_trace_ring rings[FAKE_LANES];
+
 void fake_start(struct fake *f)
 {
 	struct spot_env env = {
@@ -300,13 +321,19 @@ void fake_start(struct fake *f)
 
 		fl->f = f;
 		fl->index = i;
-		fl->ring = calloc(FAKE_LIST, sizeof(*fl->ring));
+		fl->ring = list(sizeof(*fl->ring));
 		fl->ring_max = FAKE_LIST;
 		c.lane = i;
 		c.fake_clock = &f->now;
 		c.topic_lanes = f->topic_lanes;
 		c.counters = fl->counters;
 		c.fails = fl->fails;
+		c.observed.stage_stats = fl->stage_stats;
+		c.observed.stages = FAKE_STAGES;
+		fl->trace = &rings[i];
+		fl->trace->written = 0;
+		c.observed.trace = fl->trace;
+		c.observed.measures = &fl->measures;
 		env.host = fl;
 		for (int r = 0; r < SPOT_MEM_COUNT; r++) {
 			size_t n = spot_region_bytes(&c, (enum spot_region)r);
@@ -320,6 +347,7 @@ void fake_start(struct fake *f)
 		spot_plan_init(&fl->plan, &c);
 		spot_lane_set(fl->l, f->lease, f->pool_low, f->permits);
 	}
+	fake_trace(f, SPL_TL_ERRORS, SPL_TRACE_ALL);
 }
 
 void fake_stop(struct fake *f)
@@ -333,12 +361,14 @@ void fake_stop(struct fake *f)
 		CU_ASSERT_EQUAL(fl->counters[SPL_C_MESSAGES_QUEUED], 0);
 		CU_ASSERT_EQUAL(fl->counters[SPL_C_MESSAGES_RUNNING], 0);
 		CU_ASSERT(spot_lane_quiet(fl->l));
+		for (uint32_t k = 0; k < fl->l->kinds_end; k++)
+			CU_ASSERT_EQUAL(fl->l->kinds[k].pending + fl->l->kinds[k].payload, 0);
 		for (int r = 0; r < SPOT_MEM_COUNT; r++)
 			free(fl->mem[r]);
-		free(fl->ring);
+		unlist(fl->ring, sizeof(*fl->ring));
 	}
-	free(f->out);
-	free(f->answer);
+	unlist(f->out, sizeof(*f->out));
+	unlist(f->answer, sizeof(*f->answer));
 	for (unsigned i = 0; i < SPOT_TOPIC_ROWS * f->lanes; i++)
 		CU_ASSERT_EQUAL(f->topic_lanes[i], 0);
 	free(f->topic_lanes);
@@ -427,21 +457,6 @@ struct spot_rec *fake_record_on(struct fake *f, struct fake_lane *lane, const st
 	return record(f, lane, b, false, packet, bytes);
 }
 
-void fake_admit(struct fake *f, const char *id, struct spot_rec *r)
-{
-	spot_admit(fake_lane_of(f, id)->l, &r, 1, f->now);
-}
-
-uint64_t fake_message(struct fake *f, const char *id, bool request, const char *packet,
-		      const void *payload, uint32_t bytes)
-{
-	struct spot_rec *r = fake_record(f, id, request, packet, payload, bytes);
-	uint64_t correlation = r->msg.correlation;
-
-	fake_admit(f, id, r);
-	return correlation;
-}
-
 static void set_intent(struct buffer *b, struct spot_rec *r, struct pack_bytes id,
 		       struct pack_bytes type)
 {
@@ -461,16 +476,6 @@ uint64_t fake_instance(struct fake *f, const char *id, const char *type, bool re
 	r->kind = request ? SPOT_KIND_INSTANCE_REQUEST : SPOT_KIND_INSTANCE_SEND;
 	fake_admit(f, id, r);
 	return correlation;
-}
-
-uint64_t fake_request(struct fake *f, const char *id, const char *packet, const char *payload)
-{
-	return fake_message(f, id, true, packet, payload, (uint32_t)strlen(payload));
-}
-
-void fake_send(struct fake *f, const char *id, const char *packet, const char *payload)
-{
-	fake_message(f, id, false, packet, payload, (uint32_t)strlen(payload));
 }
 
 void fake_work_ends(struct fake *f, unsigned i, uint8_t kind, const char *text)
@@ -564,6 +569,7 @@ static bool take_ring(struct fake_lane *fl)
 			r->msg.metadata = m->cast.metadata;
 			r->msg.metadata_bytes = m->cast.metadata_bytes;
 		}
+		spot_flow_in(fl->l, r, &m->trace);
 		spot_admit(fl->l, &r, 1, f->now);
 	}
 	free(m->whole);

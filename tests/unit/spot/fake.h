@@ -10,11 +10,14 @@
 #include "tests/lib/t_main.h"
 
 #include <CUnit/CUnit.h>
+#include <spotlane/stats.h>
 
 #define FAKE_LANES	 3
 #define FAKE_HZ		 1000000000u /* a cycle is a nanosecond */
 #define FAKE_MS		 1000000u
 #define FAKE_LIST	 65536
+#define FAKE_WALL_NS	 (1700000000000000000u) /* CLOCK_REALTIME when the clock was 0 */
+#define FAKE_STAGES	 32
 
 #define FAKE_ASKED	 16 /* works, and creations, that it takes */
 
@@ -29,7 +32,8 @@ struct fake_out {
 	struct spl_name id, type; /* with Instance intent */
 	uint32_t bytes;
 	char payload[64]; /* the first bytes */
-	void *whole;	  /* for another lane: all of them */
+	struct spl_flow_id trace;
+	void *whole; /* for another lane: all of them */
 	struct spot_cast cast;
 };
 
@@ -40,6 +44,9 @@ struct fake_lane {
 	struct spot_plan plan;
 	void *mem[SPOT_MEM_COUNT];
 	uint64_t counters[SPL_C_COUNT], fails[SPL_FAIL_COUNT];
+	struct spl_stage_stats stage_stats[FAKE_STAGES];
+	struct spl_trace_ring *trace;
+	struct spl_measures measures;
 	struct fake_out *ring; /* messages for this lane */
 	unsigned ring_head, ring_count, ring_max;
 };
@@ -97,8 +104,14 @@ void fake_start(struct fake *f);
 /* Checks that nothing is held any more and that the counters add up, and frees. */
 void fake_stop(struct fake *f);
 
-/* Messages: accepted = finished + failed by name + queued + running, and lane memory is sound. */
+/* On every lane, from now on. fake_start() does it with SPL_TRACE_DEFAULT. */
+void fake_trace(struct fake *f, enum spl_trace_level level, uint64_t share);
+
+/* Messages: accepted = finished + failed by name + queued + running; the totals of each stage are
+ * what its Spots add up to; lane memory is sound. */
 bool fake_law(const struct fake *f);
+/* Of the totals alone. */
+bool fake_totals_law(const struct fake_lane *fl);
 
 /* The lane of an id. */
 struct fake_lane *fake_lane_of(struct fake *f, const char *id);
@@ -159,6 +172,8 @@ const struct spot_answer *fake_answer(struct fake *f, uint8_t verb);
 
 uint64_t fake_failed(const struct fake *f, enum spl_message_fail why);
 uint64_t fake_counter(const struct fake *f, enum spl_lane_counter c);
+/* As its lanes tell it in their next pass. */
+uint64_t fake_stage_total(struct fake *f, const struct spot_stage *stage, enum spl_stage_counter c);
 
 /* A stage built from a descriptor; never freed. */
 const struct spot_stage *fake_stage(const struct spl_stage *desc);

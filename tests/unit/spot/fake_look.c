@@ -55,6 +55,81 @@ const struct spot_answer *fake_answer(struct fake *f, uint8_t verb)
 	return NULL;
 }
 
+uint64_t fake_stage_total(struct fake *f, const struct spot_stage *stage, enum spl_stage_counter c)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < f->lanes; i++) {
+		struct fake_lane *fl = &f->lane[i];
+
+		spot_lane_set(fl->l, f->lease, f->pool_low, f->permits);
+		n += fl->stage_stats[stage->index].counter[c];
+	}
+	return n;
+}
+
+/* What a walk over the Spots finds, by the index of their stage. */
+struct sums {
+	uint64_t queued[FAKE_STAGES], ready[FAKE_STAGES], closing[FAKE_STAGES], all[FAKE_STAGES];
+};
+
+static void sum_up(void *ctx, const struct spot_item *item)
+{
+	struct sums *s = ctx;
+	unsigned i = item->stage->index;
+
+	s->queued[i] += item->queued;
+	s->ready[i] += item->ready;
+	s->closing[i] += item->closing;
+	s->all[i]++;
+}
+
+bool fake_totals_law(const struct fake_lane *fl)
+{
+	struct sums sums = {{0}, {0}, {0}, {0}};
+	uint64_t cursor = 0;
+	bool ok = true;
+
+	while (spot_inventory(fl->l, &cursor, 4096, sum_up, &sums))
+		;
+	for (uint32_t i = 0; i < fl->l->kinds_end && i < FAKE_STAGES; i++) {
+		const struct spot_kind *k = &fl->l->kinds[i];
+		const uint64_t *c = fl->stage_stats[i].counter;
+
+		if (!k->stage)
+			continue;
+		ok = ok && c[SPL_S_READY] == sums.ready[i] && c[SPL_S_CLOSING] == sums.closing[i];
+		ok = ok && c[SPL_S_CREATING] == sums.all[i] - sums.ready[i] - sums.closing[i];
+		ok = ok && (k->stage->own_timers || k->pending == sums.queued[i]);
+		ok = ok && k->plain == 0 && c[SPL_S_ACTIVE] <= k->pending;
+		ok = ok && c[SPL_S_ACTIVE_BYTES] <= k->payload;
+	}
+	return ok;
+}
+
+bool fake_law(const struct fake *f)
+{
+	bool ok = true;
+
+	for (unsigned i = 0; i < f->lanes; i++) {
+		const struct fake_lane *fl = &f->lane[i];
+		uint64_t failed = 0;
+
+		for (int k = 0; k < SPL_FAIL_COUNT; k++)
+			failed += fl->fails[k];
+		ok = ok && fl->counters[SPL_C_MESSAGES_ACCEPTED] ==
+				   fl->counters[SPL_C_MESSAGES_FINISHED] + failed +
+					   fl->counters[SPL_C_MESSAGES_QUEUED] +
+					   fl->counters[SPL_C_MESSAGES_RUNNING];
+		ok = ok && fake_totals_law(fl);
+		ok = ok && lanemem_check(spot_lane_mem(fl->l));
+		ok = ok && fl->l->slab.cut <= fl->plan.bytes[SPOT_MEM_OBJECTS];
+		ok = ok &&
+		     fl->l->table.n * sizeof(struct table_bucket) <= fl->plan.bytes[SPOT_MEM_TABLE];
+	}
+	return ok;
+}
+
 uint64_t fake_failed(const struct fake *f, enum spl_message_fail why)
 {
 	uint64_t n = 0;
@@ -109,28 +184,6 @@ void fake_missing_says(struct fake *f, uint64_t correlation, uint8_t kind, const
 	for (unsigned i = 0; i < f->lanes; i++)
 		if (f->lanes == 1 || spot_call_find(f->lane[i].l, correlation))
 			spot_reply_in(f->lane[i].l, &r);
-}
-
-bool fake_law(const struct fake *f)
-{
-	bool ok = true;
-
-	for (unsigned i = 0; i < f->lanes; i++) {
-		const struct fake_lane *fl = &f->lane[i];
-		uint64_t failed = 0;
-
-		for (int k = 0; k < SPL_FAIL_COUNT; k++)
-			failed += fl->fails[k];
-		ok = ok && fl->counters[SPL_C_MESSAGES_ACCEPTED] ==
-				   fl->counters[SPL_C_MESSAGES_FINISHED] + failed +
-					   fl->counters[SPL_C_MESSAGES_QUEUED] +
-					   fl->counters[SPL_C_MESSAGES_RUNNING];
-		ok = ok && lanemem_check(spot_lane_mem(fl->l));
-		ok = ok && fl->l->slab.cut <= fl->plan.bytes[SPOT_MEM_OBJECTS];
-		ok = ok &&
-		     fl->l->table.n * sizeof(struct table_bucket) <= fl->plan.bytes[SPOT_MEM_TABLE];
-	}
-	return ok;
 }
 
 struct spl_key fake_key(const char *id)
@@ -191,4 +244,36 @@ void fake_advance(struct fake *f, uint64_t ns)
 			spot_tick(f->lane[i].l, f->now, 64);
 		}
 	}
+}
+
+void fake_trace(struct fake *f, enum spl_trace_level level, uint64_t share)
+{
+	for (unsigned i = 0; i < f->lanes; i++)
+		spot_lane_trace(f->lane[i].l, spl_trace_word(level, share), f->now,
+				FAKE_WALL_NS + f->now);
+}
+
+uint64_t fake_request(struct fake *f, const char *id, const char *packet, const char *payload)
+{
+	return fake_message(f, id, true, packet, payload, (uint32_t)strlen(payload));
+}
+
+void fake_send(struct fake *f, const char *id, const char *packet, const char *payload)
+{
+	fake_message(f, id, false, packet, payload, (uint32_t)strlen(payload));
+}
+
+uint64_t fake_message(struct fake *f, const char *id, bool request, const char *packet,
+		      const void *payload, uint32_t bytes)
+{
+	struct spot_rec *r = fake_record(f, id, request, packet, payload, bytes);
+	uint64_t correlation = r->msg.correlation;
+
+	fake_admit(f, id, r);
+	return correlation;
+}
+
+void fake_admit(struct fake *f, const char *id, struct spot_rec *r)
+{
+	spot_admit(fake_lane_of(f, id)->l, &r, 1, f->now);
 }

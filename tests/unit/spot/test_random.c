@@ -260,6 +260,8 @@ static void weather(void)
 	f.close_error = t_rand_below(&rnd, 3) ? 0 : -11;
 	f.send_error = t_rand_below(&rnd, 12) ? 0 : -11;
 	lossy += f.send_error != 0;
+	fake_trace(&f, (enum spl_trace_level)t_rand_below(&rnd, SPL_TL_COUNT),
+		   t_rand_below(&rnd, 2) ? SPL_TRACE_ALL : SPL_TRACE_ALL / 2);
 	for (unsigned i = 0; i < f.lanes; i++) {
 		f.lane[i].ring_max = t_rand_below(&rnd, 4) ? FAKE_LIST : f.lane[i].ring_count;
 		spot_lane_set(f.lane[i].l, f.lease, f.pool_low, f.permits);
