@@ -23,6 +23,7 @@
 	X("dataplane", "Lanes, memory and the poll loop.") \
 	X("eal", "Arguments for DPDK.") \
 	X("limits", "Bounds; what is full refuses or waits, nothing grows.") \
+	X("workers", "Threads beside the lanes, for what handlers hand over.") \
 	X("timeouts", "Used by calls that name none.") \
 	X("lease", "Owner lease: renew_ms + timeout_ms must be less than ttl_ms - margin_ms.") \
 	X("route", "Cached places of Spots.") \

@@ -48,7 +48,7 @@ static void retry(struct lane *l, unsigned to)
 {
 	struct lane_later *q = &l->later[to];
 
-	while (q->head) {
+	for (unsigned n = 0; q->head && n < LANE_POP; n++) {
 		struct lane_message *m = q->head, *next = m->next;
 		bool reply = m->kind == SPL_MSG_REPLY;
 

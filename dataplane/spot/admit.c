@@ -85,6 +85,7 @@ static uint8_t refusal_kind(enum spl_message_fail why, uint8_t origin)
 	case SPL_FAIL_SHUTDOWN:
 		return SPL_E_SHUTTING_DOWN;
 	case SPL_FAIL_WAITERS_FULL:
+	case SPL_FAIL_EXPIRED:
 		return SPL_E_DEADLINE_EXCEEDED; /* at once (S-LIM-5) */
 	case SPL_FAIL_QUEUE_FULL:
 	case SPL_FAIL_NO_RECORD:
@@ -147,11 +148,20 @@ static __attribute__((noinline)) void fetch_spots(const struct table *t, struct 
 	}
 }
 
+static bool is_told(uint8_t kind)
+{
+	return kind == SPOT_KIND_TOLD_SEND || kind == SPOT_KIND_TOLD_PUBLISH ||
+	       kind == SPOT_KIND_INSTANCE_TOLD;
+}
+
 /* A message of another kind than most; `*queued` when it is in a queue now. */
 static enum spl_message_fail other_kind(struct spot_lane *l, struct spot *s, struct spot_rec *r,
 					const struct spl_key *key, uint64_t now, bool *queued)
 {
 	*queued = true;
+	/* Its sender was told that it is never admitted (S-LIM-6). */
+	if (r->deadline && now >= r->deadline && is_told(r->kind))
+		return SPL_FAIL_EXPIRED;
 	switch (r->kind) {
 	case SPL_MSG_PUBLISH:
 	case SPOT_KIND_CAST:

@@ -363,7 +363,7 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 		spot_trace_sent(l, SPL_TK_REQUEST, &target->id, NULL, c->correlation, rc);
 	if (rc) {
 		spot_call_drop(l, c);
-		return rc == -EMSGSIZE ? -EMSGSIZE : -ENOBUFS;
+		return rc == -EMSGSIZE || rc == -ETIMEDOUT ? rc : -ENOBUFS;
 	}
 	*call = spot_call_keep(l, c);
 	return 0;

@@ -85,16 +85,6 @@ static int tell(struct spot_lane *l, struct told *t, uint32_t timeout_ms, struct
 	return 0;
 }
 
-/* Its turn holds the gate that would have to make room. */
-static bool waits_for_itself(const struct spot_lane *l, const struct told *t)
-{
-	struct spot *s = l->turn.spot;
-	uint64_t cost = (uint64_t)t->bytes + SPOT_RECORD_COST;
-
-	return spl_key_equal(&s->key, &t->target.key) && !(l->turn.rec->flags & REC_F_OWN) &&
-	       !spot_has_room(&l->kinds[s->stage], s, cost);
-}
-
 int spl_send_wait(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 		  uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
 		  struct spl_call **call)
@@ -113,8 +103,6 @@ int spl_send_wait(struct spl_turn *turn, const struct spl_target *target, uint64
 	if (rc)
 		return rc;
 	t.target = *target;
-	if (waits_for_itself(l, &t))
-		return -EDEADLK;
 	return tell(l, &t, timeout_ms, call);
 }
 

@@ -149,7 +149,10 @@ static void start_waiting(struct spot_lane *l)
 	struct spot_rec *r;
 	struct spl_key key;
 
-	while (l->topics.cast_count < CASTS_MAX && (r = spot_line_next(l, &key))) {
+	for (unsigned n = 0; n < WAITER_STEP; n++) {
+		r = l->topics.cast_count < CASTS_MAX ? spot_line_next(l, &key) : NULL;
+		if (!r)
+			return;
 		start(l, r, &key, spot_topic_find(&l->topics, &key));
 		spot_count(l, SPL_C_MESSAGES_FINISHED, 1);
 	}
@@ -172,12 +175,14 @@ enum spl_message_fail spot_cast_in(struct spot_lane *l, struct spot_rec *r,
 	if (r->msg.content >= SPL_CONTENT_COUNT)
 		return SPL_FAIL_CONTENT_TYPE;
 	topic = spot_topic_find(&l->topics, key);
-	if (!here && (l->line_head || (topic && !make_room(l)))) {
+	if (here ? topic && !make_room(l) : l->line_head || (topic && !make_room(l))) {
+		/* Of another lane: this one's Spots are passed over (S-MCAST-8). Of a peer: it has
+		 * waited where it was sent, and nobody gets it. */
+		if (here || r->origin == SPOT_FROM_LINK)
+			return SPL_FAIL_QUEUE_FULL;
 		*waits = true;
 		return spot_wait_for_line(l, r, key);
 	}
-	if (here && topic && !make_room(l))
-		return SPL_FAIL_QUEUE_FULL; /* this lane's Spots are passed over (S-MCAST-8) */
 	start(l, r, key, topic);
 	return SPL_FAIL_COUNT;
 }

@@ -103,6 +103,7 @@ struct spot_cold {
 		};
 	};
 	uint32_t wait_head, wait_tail; /* sends that wait for room, see waiter.h */
+	uint32_t wait_aside;	       /* bytes of the queue that nobody else gets meanwhile */
 	uint8_t own_was_last;	       /* of the steps of this Spot */
 	uint8_t reason;
 	uint8_t id_len; /* with id[] this is a struct spl_name */

@@ -275,6 +275,8 @@ static void rest(struct spot_lane *l, struct spot *s, struct spot_rec *r)
 	}
 	if (r->tick.scheduled_ns > now)
 		arm(l, r, r->tick.scheduled_ns);
+	else if (spot_cold_of(s)->wait_head)
+		arm_later(l, r, 1); /* sends wait for the place that it leaves */
 	else
 		due(l, r);
 }

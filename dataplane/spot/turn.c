@@ -337,6 +337,8 @@ static __attribute__((noinline)) enum step step_slow(struct spot_lane *l, struct
 		odd_done(l, s);
 		return STEP_RAN;
 	}
+	if (sends_wait(s) && !s->app.head && spot_waiters_move(l, s))
+		return STEP_RAN; /* there were more than one step moves */
 	if (own_waits(l, s) && own_is_next(l, s))
 		return run_own(l, s, t);
 	step = step_others(l, s, t);
@@ -367,7 +369,7 @@ static inline __attribute__((always_inline)) enum step take_step(struct spot_lan
 static __attribute__((noinline)) bool is_over_slow(struct spot_lane *l, struct spot *s)
 {
 	if (sends_wait(s) && s->gate.state == SPOT_S_READY) {
-		spot_waiters_move(l, s);
+		(void)spot_waiters_move(l, s);
 		odd_done(l, s);
 	}
 	return !s->app.head && !(s->gate.flags & (SPOT_F_SLOW | SPOT_F_ODD)) &&
@@ -476,7 +478,7 @@ unsigned spot_run(struct spot_lane *l, unsigned max_turns, uint64_t until)
 		return 0;
 	spot_lane_here = l;
 	do {
-		if (l->topics.cast_head)
+		if (l->topics.cast_head || l->line_head)
 			cast += spot_casts_step(l);
 		n += spot_traces_flows(l) ? run_traced(l, max_turns - n, until)
 					  : run_plain(l, max_turns - n, until);
@@ -495,5 +497,5 @@ bool spot_casts_waiting(const struct spot_lane *l)
 
 bool spot_ready(const struct spot_lane *l)
 {
-	return l->ready_head != 0 || l->topics.cast_head != 0;
+	return l->ready_head != 0 || l->topics.cast_head != 0 || l->line_head != 0;
 }

@@ -47,6 +47,24 @@ static void line_add(struct spot_lane *l, struct spot_rec *r)
 	l->waiters++;
 }
 
+/* While somebody waits the queue is full, whatever the next one costs: the rest of its bytes are
+ * set aside, and given back before they are given away. */
+static void set_aside(struct spot_lane *l, struct spot *s)
+{
+	struct spot_cold *cold = spot_cold_of(s);
+
+	cold->wait_aside = l->kinds[s->stage].queue_bytes - s->app.bytes;
+	s->app.bytes += cold->wait_aside;
+}
+
+static void give_back(struct spot *s)
+{
+	struct spot_cold *cold = spot_cold_of(s);
+
+	s->app.bytes -= cold->wait_aside;
+	cold->wait_aside = 0;
+}
+
 /* Out of its line and of the wheel: as it was before it waited. */
 static void line_del(struct spot_lane *l, struct spot_rec *r)
 {
@@ -61,8 +79,11 @@ static void line_del(struct spot_lane *l, struct spot_rec *r)
 	else
 		*line.tail = r->wait_prev;
 	wheel_del(&l->timer_wheel, spot_rec_index(l, r));
-	if (!is_publish(r))
+	if (!is_publish(r)) {
+		if (!*line.head)
+			give_back(spot_at(l, r->waits_for));
 		r->waits_for = 0; /* it is the charge, of which a send of this runtime has none */
+	}
 	r->deadline = 0;
 	r->flags = 0;
 	l->waiters--;
@@ -86,6 +107,8 @@ enum spl_message_fail spot_wait_for_spot(struct spot_lane *l, struct spot *s, st
 	if (l->waiters >= l->conf.waiters)
 		return SPL_FAIL_WAITERS_FULL;
 	s->gate.flags |= SPOT_F_ODD;
+	if (!spot_cold_of(s)->wait_head)
+		set_aside(l, s);
 	r->waits_for = spot_index(l, s);
 	return begin_wait(l, r);
 }
@@ -174,28 +197,34 @@ static bool ends_now(struct spot_lane *l, struct spot_rec *r)
 	return true;
 }
 
-void spot_waiters_move(struct spot_lane *l, struct spot *s)
+bool spot_waiters_move(struct spot_lane *l, struct spot *s)
 {
 	const struct spot_cold *cold = spot_cold_of(s);
 	const struct spot_kind *kind = &l->kinds[s->stage];
+	unsigned n = 0;
 
-	for (unsigned n = 0; cold->wait_head && n < WAITER_STEP; n++) {
+	give_back(s);
+	while (cold->wait_head && n < WAITER_STEP) {
 		struct spot_rec *r = &l->recs[cold->wait_head];
 		uint64_t cost = spot_cost_of(r);
 
-		if (ends_now(l, r))
-			continue;
-		if (!spot_has_room(kind, s, cost))
-			return;
-		line_del(l, r);
-		spot_put(l, s, r, (uint32_t)cost);
-		spot_told(l, r);
+		if (!ends_now(l, r)) {
+			if (!spot_has_room(kind, s, cost))
+				break;
+			line_del(l, r);
+			spot_put(l, s, r, (uint32_t)cost);
+			spot_told(l, r);
+		}
+		n++;
 	}
+	if (cold->wait_head)
+		set_aside(l, s);
+	return n > 0;
 }
 
 struct spot_rec *spot_line_next(struct spot_lane *l, struct spl_key *topic)
 {
-	while (l->line_head) {
+	for (unsigned n = 0; l->line_head && n < WAITER_STEP; n++) {
 		struct spot_rec *r = &l->recs[l->line_head];
 
 		if (ends_now(l, r))

@@ -31,8 +31,9 @@ enum spl_message_fail spot_wait_for_spot(struct spot_lane *l, struct spot *s, st
 enum spl_message_fail spot_wait_for_line(struct spot_lane *l, struct spot_rec *r,
 					 const struct spl_key *topic);
 
-/* A step of `s` has ended: gives its room away. */
-void spot_waiters_move(struct spot_lane *l, struct spot *s);
+/* Gives the room of `s` away, after a step that may have made some, or when nothing else could run.
+ * True when one was admitted or has ended. */
+bool spot_waiters_move(struct spot_lane *l, struct spot *s);
 
 /* The Spot takes nothing any more: ends some that wait for it. */
 void spot_waiters_fail(struct spot_lane *l, struct spot *s);

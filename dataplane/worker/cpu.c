@@ -33,6 +33,8 @@ static bool await(struct cpu_pool *p)
 			rc = pthread_cond_timedwait(&p->some, &p->lock, &until);
 		else
 			pthread_cond_wait(&p->some, &p->lock);
+		if (p->threads <= p->min)
+			rc = 0; /* others have left meanwhile */
 	}
 	p->idle--;
 	return !p->is_stopping && (rc != ETIMEDOUT || !TAILQ_EMPTY(&p->queue));

@@ -61,7 +61,7 @@ static void on_time(uv_timer_t *t)
 
 	if (work_now(work) >= work->deadline)
 		end(work, SPL_E_DEADLINE_EXCEEDED);
-	else if (work->wait_ms)
+	else if (work->is_own_time)
 		step(work, SPL_IO_TIME);
 	else /* the loop's clock is coarser than ours */
 		uv_timer_start(t, on_time, 1, 0);
@@ -73,7 +73,8 @@ static void arm(struct spl_work *work)
 
 	if (work->deadline > now)
 		ms = (work->deadline - now + 999999) / 1000000;
-	if (work->wait_ms && work->wait_ms < ms)
+	work->is_own_time = work->wait_ms && work->wait_ms < ms;
+	if (work->is_own_time)
 		ms = work->wait_ms;
 	uv_update_time(work->timer.loop);
 	uv_timer_start(&work->timer, on_time, ms, 0);

@@ -30,6 +30,7 @@ struct spl_work {
 	uv_timer_t timer; /* the next time, of spl_io_wait() or the deadline */
 	uv_poll_t *poll;  /* NULL: waits for no descriptor */
 	bool waits;
+	bool is_own_time; /* the timer is for wait_ms, not for the deadline */
 	uint32_t wait_ms;
 
 	uint32_t input_bytes;

@@ -38,6 +38,7 @@ struct workers {
 	uv_loop_t loop;
 	uv_poll_t rings;
 	uv_prepare_t before;
+	uv_check_t after;
 	uv_idle_t more; /* keeps the loop from sleeping */
 	uv_timer_t again;
 	uv_async_t finished; /* computations have ended, or all is to end */
@@ -336,10 +337,19 @@ static void before_sleep(uv_prepare_t *h)
 
 	take(w);
 	wake_park(&hop->wake[w->user]);
-	if (hop_idle(hop, w->user))
+	if (hop_idle(hop, w->user)) {
 		uv_idle_stop(&w->more);
-	else
-		uv_idle_start(&w->more, nothing);
+		return;
+	}
+	wake_unpark(&hop->wake[w->user]);
+	uv_idle_start(&w->more, nothing);
+}
+
+static void after_sleep(uv_check_t *h)
+{
+	const struct workers *w = h->data;
+
+	wake_unpark(&w->conf.sh->hop.wake[w->user]);
 }
 
 static void on_rings(uv_poll_t *p, int status, int events)
@@ -390,9 +400,11 @@ static int make_loop(struct workers *w)
 	w->has_loop = true;
 	w->rings.data = w;
 	w->before.data = w;
+	w->after.data = w;
 	w->again.data = w;
 	w->finished.data = w;
 	uv_prepare_init(&w->loop, &w->before);
+	uv_check_init(&w->loop, &w->after);
 	uv_idle_init(&w->loop, &w->more);
 	uv_timer_init(&w->loop, &w->again);
 	rc = uv_async_init(&w->loop, &w->finished, on_finished);
@@ -402,6 +414,8 @@ static int make_loop(struct workers *w)
 		rc = uv_poll_start(&w->rings, UV_READABLE, on_rings);
 	if (!rc)
 		rc = uv_prepare_start(&w->before, before_sleep);
+	if (!rc)
+		rc = uv_check_start(&w->after, after_sleep);
 	return rc;
 }
 

@@ -48,7 +48,8 @@ int spl_call_then(struct spl_turn *turn, struct spl_call *call, spl_result_fn fn
 
 /* Ends an open call of this Spot, be it of this turn or of one that has yielded: its result is
  * SPL_CANCELLED, and what the target may have begun goes on (S-COMPL-8,9). 1: cancelled by this;
- * 0: it had ended; -EINVAL: not a call of this Spot.
+ * 0: it had ended, or it is a send or publish that is with another lane; -EINVAL: not a call of
+ * this Spot.
  */
 int spl_call_cancel(struct spl_turn *turn, struct spl_call *call);
 

@@ -186,8 +186,10 @@ int spl_send(struct spl_turn *turn, const struct spl_target *target, uint64_t pa
  * (S-DIR-4); DeadlineExceeded when it found no room within `timeout_ms` (1..INT_MAX, 0 =
  * `timeouts.send_ms`), and then it is never delivered (S-LIM-6); NotFound, Unavailable,
  * CapacityExceeded, ShuttingDown. It is waited for under HOLD (S-DIR-5).
- * -EINVAL, -EMSGSIZE, -ENOBUFS as spl_request(); -EDEADLK: to this very Spot, whose queue is full,
- * so that no room can come while this turn waits; -ESHUTDOWN: the time of this Spot is up.
+ * To this very Spot, whose queue is full, it ends with DeadlineExceeded: no room can come while
+ * this turn waits. In another lane it can neither be cancelled nor taken back by the end of its
+ * handler. -EINVAL, -EMSGSIZE, -ENOBUFS as spl_request(); -ETIMEDOUT: the ring to the target's lane
+ * is full, and as many as may be wait for it; -ESHUTDOWN: the time of this Spot is up.
  */
 int spl_send_wait(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 		  uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
@@ -199,6 +201,7 @@ int spl_send_wait(struct spl_turn *turn, const struct spl_target *target, uint64
  * says how it will be waited for, because that decides whether it may be sent at all: on an error
  * nothing has left, and the target sees nothing (S-YIELD-2, S-REENT-1).
  * -EINVAL: bad argument; -EMSGSIZE; -ENOBUFS: no call slot or memory, or the 65th of this handler;
+ * -ETIMEDOUT: the ring to the target's lane is full, and as many as may be wait for it (S-DIR-8);
  * -EDEADLK: it waits for this very Spot under HOLD, and not from a timer with a gate of its own
  * (S-REENT-1); -EPERM: SPL_WAIT_YIELD where there is no gate to give back: in on_create,
  * on_initialize and on_closing, and in every callback of a stage with SPL_MODE_PER_ACTOR

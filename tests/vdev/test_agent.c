@@ -196,7 +196,6 @@ static struct dp_configured configure(struct rig *r, const char *device, const c
 		.cpu_threads_max = 2,
 		.cpu_idle_ms = 1000,
 		.cpu_queue = 16,
-		.io_operations = 16,
 		.work_result_bytes = 1 << 20,
 	};
 	struct dp_configured done;

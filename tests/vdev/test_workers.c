@@ -406,7 +406,7 @@ static void test_large(void)
  */
 static void test_pool_is_full(void)
 {
-	uint64_t gated[THREADS + QUEUE + 3], read_[OPS];
+	uint64_t gated[THREADS + QUEUE + 3], read_[OPS], again;
 	unsigned full = 0;
 
 	start(1 << 20);
@@ -441,6 +441,10 @@ static void test_pool_is_full(void)
 		CU_ASSERT_EQUAL(kind_of(gated[i]), SPL_OK);
 	while (workers_threads(workers) > 1)
 		t_node_step(&node);
+	again = ask(0, "gate", NULL, 0); /* the minimum is still there */
+	replies(4 + OPS + THREADS + QUEUE);
+	CU_ASSERT_EQUAL(kind_of(again), SPL_OK);
+	CU_ASSERT_EQUAL(workers_threads(workers), 1);
 	stop();
 }
 

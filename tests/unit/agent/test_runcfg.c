@@ -40,6 +40,8 @@ static struct dp_config good(void)
 	return (struct dp_config){.lanes = 2,
 				  .message_max = 1 << 20,
 				  .associations = 16,
+				  .cpu_threads_min = 1,
+				  .cpu_threads_max = 2,
 				  .mesh = dp_text("m"),
 				  .ports = port_list(one, 1),
 				  .stages = {stages, (uint32_t)w.len},
@@ -88,6 +90,9 @@ static void test_runcfg_names_what_is_wrong(void)
 	c = good();
 	c.associations = 5000;
 	refused(&c, "associations");
+	c = good();
+	c.cpu_threads_min = 3; /* more than the maximum */
+	refused(&c, "cpu_threads");
 	c = good();
 	c.mesh = dp_text("\xff");
 	refused(&c, "mesh");

@@ -52,6 +52,7 @@ static void fill(void)
 	cfg.control.private_dir = (char *)(uintptr_t) "/run/spotlane";
 	cfg.dataplane.lanes = 1;
 	cfg.dataplane.data_room_bytes = 2304;
+	cfg.workers.cpu_threads_min = cfg.workers.cpu_threads_max = 1;
 	cfg.limits.message_max_bytes = 1 << 20;
 	cfg.limits.peers = 16;
 	texts(&cfg.eal.extra_args, DP_ARGS_MAX, 'e');

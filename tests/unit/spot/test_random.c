@@ -15,7 +15,7 @@
 #define f      test_rig
 #define IDS    24
 #define LONG   6000u /* steps */
-#define SHORT  250u
+#define SHORT  150u
 #define MANY   10000u /* short histories */
 #define EXTRAS 4      /* ids that never exist */
 
@@ -368,7 +368,9 @@ static void history(unsigned lanes, unsigned steps, uint64_t seed)
 	f.conf.secret[0] = seed;
 	if (steps < LONG) { /* less memory to clear, and soon full */
 		f.conf.records = 256;
-		f.conf.heap_bytes = 256 << 10;
+		f.conf.heap_bytes = 128 << 10;
+		f.conf.object_bytes = 256 << 10;
+		f.conf.calls = f.conf.commands = 64;
 		f.conf.spots_max = 64;
 		f.conf.timers = f.conf.subscriptions = 64;
 	}
@@ -404,7 +406,7 @@ static void test_many(void)
 	unsigned bad = CU_get_number_of_failures();
 
 	for (uint64_t k = 1; k <= MANY; k++) {
-		history(k % 4 ? 1 : 3, SHORT, k);
+		history(k % 8 ? 1 : 3, SHORT, k);
 		if (CU_get_number_of_failures() == bad)
 			continue;
 		fprintf(stderr, "history %llu\n", (unsigned long long)k);

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sends and publishes that find no room: who waits, how long, and what he is told (S-LIM-5..9). */
-#include "tests/unit/spot/castrig.h"
+/* Sends that find no room: who waits, how long, and what he is told (S-LIM-5..9). */
+#include "tests/unit/spot/teststage.h"
 
 #include "common/ids.h"
-#include "dataplane/spot/cast.h"
 #include "dataplane/spot/waiter.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define f test_rig
 
 static int rc;
 static struct spl_call *call;
 static unsigned timeout_ms;
-static int told_kind; /* 77: nobody was */
 static bool waits_for_it = true;
 
 static int told(struct spl_turn *turn, void *state, const struct spl_result *r, void *ctx)
@@ -26,7 +23,6 @@ static int told(struct spl_turn *turn, void *state, const struct spl_result *r, 
 	snprintf(text, sizeof(text), "told:%s", spl_error_name(r->kind));
 	fake_log(text);
 	CU_ASSERT_EQUAL(r->payload_bytes, 0);
-	told_kind = r->kind;
 	return SPL_DONE;
 }
 
@@ -302,8 +298,6 @@ static int floods_itself(struct spl_turn *turn, void *state, const struct spl_me
 	CU_ASSERT_EQUAL(spl_target_set(&t, "b", 1), 0);
 	for (int i = 0; i < 3; i++, text[0]++)
 		CU_ASSERT_EQUAL(spl_send(turn, &t, packet, SPL_CONTENT_TEXT, text, 1), 0);
-	CU_ASSERT_EQUAL(spl_send_wait(turn, &t, packet, SPL_CONTENT_TEXT, text, 1, 0, &call),
-			-EDEADLK);
 	for (int i = 0; i < 3; i++, text[0]++)
 		CU_ASSERT_EQUAL(spl_send(turn, &t, packet, SPL_CONTENT_TEXT, text, 1), 0);
 	return SPL_DONE;
@@ -334,7 +328,112 @@ static void test_itself(void)
 	fake_send(&f, "b", "probe", "");
 	fake_run(&f);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "a b c d e f told:OK own");
+	/* Full, and waited for: no room can come (AMB-40). */
+	fake_log_clear();
+	fake_send(&f, "b", "probe", "");
+	for (int i = 0; i < 3; i++)
+		fake_send(&f, "b", "log", "x");
+	fake_run(&f);
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "");
+	fake_advance(&f, 210 * (uint64_t)FAKE_MS);
+	fake_run(&f);
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "told:DeadlineExceeded x x x");
 	test_stop();
+}
+
+/* A small one does not overtake a large one, although it would fit; nor does anybody else. */
+static int sends_sizes(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	static char large[1800] = "large";
+	uint64_t packet = spl_packet_key("log", 3);
+	struct spl_target t;
+
+	CU_ASSERT_EQUAL(spl_target_set(&t, "a", 1), 0);
+	CU_ASSERT_EQUAL(spl_send(turn, &t, packet, SPL_CONTENT_TEXT, large, sizeof(large)), 0);
+	CU_ASSERT_EQUAL(spl_send(turn, &t, packet, SPL_CONTENT_TEXT, "small", 5), 0);
+	return SPL_DONE;
+}
+
+static void test_small_behind_large(void)
+{
+	uint64_t request;
+
+	test_start(1);
+	fake_create(&f, "a", fake_stage(&test_stage_small)); /* 4, of 2000 bytes */
+	fake_create(&f, "b", fake_stage(&test_stage));
+	test_stage_probe = sends_sizes;
+	fake_request(&f, "a", "hold", "nobody echo x");
+	fake_run(&f);
+	fake_log_clear();
+	fake_send(&f, "b", "probe", "");
+	fake_run(&f);
+	CU_ASSERT_EQUAL(f.lane[0].l->waiters, 2);
+	request = fake_request(&f, "a", "log", "peer");
+	CU_ASSERT(fake_replied(&f, request, SPL_E_UNAVAILABLE, NULL));
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, NULL);
+	fake_run(&f);
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "resumed large small");
+	CU_ASSERT_EQUAL(test_spot("a")->app.bytes, 0);
+	CU_ASSERT_EQUAL(spot_cold_of(test_spot("a"))->wait_aside, 0);
+	test_stop();
+}
+
+/* More have given up than one step looks at, and one has not: it is admitted all the same. */
+static int gives_up(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	struct spl_target t;
+
+	CU_ASSERT_EQUAL(spl_target_set(&t, "a", 1), 0);
+	for (unsigned i = 0; i < WAITER_STEP; i++)
+		CU_ASSERT_EQUAL(spl_send_wait(turn, &t, spl_packet_key("log", 3), SPL_CONTENT_TEXT,
+					      "gone", 4, 0, &call),
+				0);
+	return SPL_DONE;
+}
+
+static void test_many_gave_up(void)
+{
+	test_begin(1);
+	f.conf.waiters = 2 * WAITER_STEP;
+	fake_start(&f);
+	fake_create(&f, "a", fake_stage(&test_stage_small));
+	fake_create(&f, "b", fake_stage(&test_stage));
+	test_stage_probe = gives_up;
+	for (int i = 0; i < 4; i++) {
+		fake_request(&f, "a", "yield", "nobody echo x");
+		fake_run(&f);
+	}
+	fake_send(&f, "b", "probe", "");
+	fake_run(&f);
+	fake_send(&f, "b", "send", "a log kept");
+	fake_run(&f);
+	CU_ASSERT_EQUAL(f.lane[0].l->waiters, WAITER_STEP + 1);
+	fake_log_clear();
+	fake_missing_says(&f, f.missing_correlation, SPL_OK, NULL);
+	fake_run(&f);
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "resumed kept");
+	CU_ASSERT_EQUAL(f.lane[0].l->waiters, 0);
+	fake_advance(&f, 1100 * (uint64_t)FAKE_MS);
+	fake_run(&f);
+	test_stop();
+}
+
+/* It has lain in the ring past its time: its sender is told what it was told already. */
+static void test_late_from_another_lane(void)
+{
+	start(false);
+	let_go();
+	fake_log_clear();
+	timeout_ms = 5;
+	rc = 77;
+	fake_send(&f, sender[0], "probe", "w a late");
+	spot_run(fake_lane_of(&f, sender[0])->l, 10, UINT64_MAX);
+	CU_ASSERT_EQUAL(rc, 0);
+	f.now += 6 * (uint64_t)FAKE_MS;
+	fake_run(&f);
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "told:DeadlineExceeded");
+	CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_EXPIRED), 1);
+	end();
 }
 
 /* Nobody is there: the call's result, as control says. */
@@ -409,122 +508,6 @@ static void test_behind_yielded(void)
 	test_stop();
 }
 
-/* ---- publishes ---- */
-
-#define LISTENERS (CAST_PASS + 500)
-
-static int publishes(struct spl_turn *turn, void *state, const struct spl_message *m)
-{
-	char text[8];
-
-	if (m->payload_bytes == 1) { /* waits */
-		rc = spl_publish_wait(turn, &cast_news, spl_packet_key("news", 4), SPL_CONTENT_TEXT,
-				      "told", 4, timeout_ms, &call);
-		if (rc)
-			return SPL_DONE;
-		CU_ASSERT_EQUAL(spl_call_then(turn, call, told, NULL), 0);
-		return SPL_SUSPENDED;
-	}
-	for (unsigned i = 0; i < CASTS_MAX + 3; i++) {
-		snprintf(text, sizeof(text), "%u", i);
-		CU_ASSERT_EQUAL(spl_publish(turn, &cast_news, spl_packet_key("news", 4),
-					    SPL_CONTENT_TEXT, text, (uint32_t)strlen(text)),
-				0);
-	}
-	return SPL_DONE;
-}
-
-static void start_publishes(void)
-{
-	char id[64];
-
-	cast_begin(1);
-	fake_stop(&f); /* nothing is in it yet: a larger one */
-	fake_init(&f, 1);
-	f.conf.spots_max = f.conf.subscriptions = 4096;
-	f.conf.object_bytes = 8 << 20;
-	f.conf.records = 4096;
-	f.conf.heap_bytes = 4 << 20;
-	fake_start(&f);
-	test_stage_probe = publishes;
-	timeout_ms = 0;
-	for (unsigned i = 0; i < LISTENERS; i++) {
-		snprintf(id, sizeof(id), "l%u-world/news/news", i);
-		cast_make(id);
-	}
-	fake_create(&f, "p", fake_stage(&test_stage));
-	fake_create(&f, "q", fake_stage(&test_stage));
-	fake_log_clear();
-}
-
-/* More than the line holds: the rest waits, starts in its order, and whoever waits is told. */
-static void test_publish_waits(void)
-{
-	unsigned last = 0, n = 0;
-
-	start_publishes();
-	told_kind = 77;
-	fake_send(&f, "p", "probe", "all");
-	fake_send(&f, "q", "probe", "1");
-	while (f.lane[0].l->waiters < 4)
-		spot_run(f.lane[0].l, 1, f.now);
-	CU_ASSERT_EQUAL(f.lane[0].l->topics.cast_count, CASTS_MAX);
-	CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_QUEUE_FULL), 0);
-	CU_ASSERT_EQUAL(told_kind, 77);
-	CU_ASSERT(fake_law(&f));
-	for (unsigned i = 0; i < 100000 && fake_pass(&f, 65536); i++) {
-		for (unsigned k = 0; k < cast_n_seen; k++) {
-			unsigned at;
-
-			if (strcmp(cast_seen[k].id, "l7-world/news/news") != 0)
-				continue;
-			at = strcmp(cast_seen[k].text, "told") == 0
-				     ? CASTS_MAX + 3
-				     : (unsigned)atoi(cast_seen[k].text);
-			CU_ASSERT_EQUAL(at, last);
-			last = at + 1;
-			n++;
-		}
-		cast_n_seen = 0; /* there are more of them than it notes */
-	}
-	CU_ASSERT_EQUAL(n, CASTS_MAX + 4);
-	CU_ASSERT_EQUAL(told_kind, SPL_OK);
-	CU_ASSERT_EQUAL(f.lane[0].l->waiters, 0);
-	test_stop();
-}
-
-/* No place in time, or no node any more: it has not started, and nobody gets it. */
-static void test_publish_does_not_start(void)
-{
-	for (int how = 0; how < 3; how++) {
-		static const int kind[] = {SPL_E_DEADLINE_EXCEEDED, SPL_E_SHUTTING_DOWN,
-					   SPL_E_UNAVAILABLE};
-
-		start_publishes();
-		told_kind = 77;
-		fake_send(&f, "p", "probe", "all");
-		fake_send(&f, "q", "probe", "1");
-		while (f.lane[0].l->waiters < 4)
-			spot_run(f.lane[0].l, 1, f.now);
-		if (how == 0)
-			fake_advance(&f, 210 * (uint64_t)FAKE_MS);
-		if (how == 1)
-			spot_lane_seal(f.lane[0].l);
-		if (how == 2)
-			f.lease = f.now;
-		for (unsigned i = 0; i < 100000 && fake_pass(&f, 65536); i++) {
-			for (unsigned k = 0; k < cast_n_seen; k++)
-				CU_ASSERT_STRING_NOT_EQUAL(cast_seen[k].text, "told");
-			cast_n_seen = 0;
-		}
-		CU_ASSERT_EQUAL(f.lane[0].l->waiters, 0);
-		f.lease = UINT64_MAX;
-		fake_run(&f);
-		CU_ASSERT_EQUAL(told_kind, kind[how]);
-		test_stop();
-	}
-}
-
 static const struct t_case cases[] = {
 	T(test_room_in_time, "S-LIM-5", "S-LIM-6", "S-DIR-4", "S-LIM-7"),
 	T(test_no_room, "S-LIM-6", "S-LIM-8", "S-DIR-8"),
@@ -535,10 +518,11 @@ static const struct t_case cases[] = {
 	T(test_cancelled, "S-LIM-6", "S-DIR-5"),
 	T(test_itself, "S-REENT-2", "S-DIR-5"),
 	T(test_nobody, "S-DIR-4"),
+	T(test_small_behind_large, "S-LIM-5", "S-TURN-2"),
+	T(test_many_gave_up, "S-LIM-6"),
+	T(test_late_from_another_lane, "S-LIM-6"),
 	T(test_never_fits, "S-LIM-5"),
 	T(test_behind_yielded, "S-LIM-3", "S-LIM-6"),
-	T(test_publish_waits, "S-LIM-5", "S-MCAST-6"),
-	T(test_publish_does_not_start, "S-LIM-6", "S-MCAST-6"),
 };
 
 int main(int argc, char **argv)
