@@ -69,7 +69,12 @@ static void failed(struct auth *a, struct auth_work *w, const struct auth_event 
 	snprintf(why, sizeof(why), "the Entry Spot cannot be made: %s: %s",
 		 spl_error_name(e->u.answer.kind), e->u.answer.text ? e->u.answer.text : "");
 	auth_work_end(a, w, false);
-	if (a->host.phase == AUTH_H_ENTRY) /* otherwise the token was lost: it is tried again */
+	if (a->host.phase != AUTH_H_ENTRY)
+		return; /* the token was lost: it is tried again */
+	if (e->u.answer.kind == SPL_E_UNAVAILABLE)
+		a->host.entry_begun =
+			false; /* the lease had run out there: until renewed or lost */
+	else
 		auth_host_start_failed(a, why);
 }
 

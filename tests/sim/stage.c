@@ -49,19 +49,20 @@ static void check_lease(const struct sim_spot *spot)
 		sim_problem(sim, "%s starts a turn after the lease", spot->id);
 }
 
+static bool is_twin(unsigned spot)
+{
+	return sim->spot[spot].target.instance != NULL;
+}
+
 static void born(struct state *s, unsigned n)
 {
 	struct sim_spot *spot = &sim->spot[n];
 
-	if (spot->live)
+	/* Past the lease an eviction ends without on_closing; what is newer is still checked. */
+	if (spot->live && (!is_twin(n) || sim->counts.fenced == spot->fenced))
 		sim_problem(sim, "%s is made while another incarnation lives", spot->id);
 	s->spot = n + 1;
 	s->number = ++spot->newest;
-}
-
-static bool is_twin(unsigned spot)
-{
-	return sim->spot[spot].target.instance != NULL;
 }
 
 static int on_create(struct spl_turn *t, void *state, const struct spl_message *request)
@@ -205,6 +206,7 @@ static int twin_initialize(struct spl_turn *t, void *state)
 		return SPL_FAIL(SPL_E_INTERNAL_FAILURE);
 	born(state, n);
 	spot->live = 1;
+	spot->fenced = sim->counts.fenced;
 	sim->counts.started++;
 	return SPL_DONE;
 }

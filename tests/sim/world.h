@@ -95,6 +95,7 @@ struct sim_spot {
 	char id[32];
 	struct spl_client_target target;
 	unsigned live;	 /* incarnations that have been made and not ended */
+	uint64_t fenced; /* steps after the lease until it was made */
 	uint64_t newest; /* number of the incarnation that was made last */
 	uint64_t handled[SIM_CLIENTS];
 	uint64_t last[SIM_CLIENTS]; /* number of the newest message handled */

@@ -313,6 +313,10 @@ static void take_entry(const struct auth_effect *fx)
 	if (fx->kind == AUTH_FX_PREPARE && rig.entry.is_there) {
 		e.u.answer.kind = SPL_E_ALREADY_EXISTS;
 		e.u.answer.verdict = AUTH_FAILED;
+	} else if (fx->kind == AUTH_FX_PREPARE && rig.entry.lapses) {
+		rig.entry.lapses--;
+		e.u.answer.kind = SPL_E_UNAVAILABLE;
+		e.u.answer.verdict = AUTH_FAILED;
 	} else if (fx->kind == AUTH_FX_PREPARE && rig.entry.fails) {
 		e.u.answer.kind = SPL_E_INTERNAL_FAILURE;
 		e.u.answer.verdict = AUTH_FAILED;

@@ -267,6 +267,14 @@ static void test_entry_fails(void)
 		       rig.stop_reason == AUTH_STOP_TEARDOWN);
 	rig_close();
 
+	/* The lease had run out over there for a while: tried again, no end of the node. */
+	rig_open_bare();
+	rig.entry.lapses = 3;
+	rig_start_host();
+	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_SERVING);
+	CU_ASSERT_TRUE(rig.entry.made == 1 && rig.stopped == 0);
+	rig_close();
+
 	rig_open_bare();
 	rig.entry.hold = true;
 	rig_start_host();
