@@ -503,14 +503,14 @@ static void test_stop_of_a_lane(void)
 		fake_run(&f);
 		CU_ASSERT(fake_replied(&f, r[i], SPL_OK, "accepted"));
 		CU_ASSERT_PTR_NOT_NULL(strstr(fake_logged(), i ? "closing 1" : "accepted"));
-		CU_ASSERT_EQUAL(cart_closings, i + 1);
+		CU_ASSERT_EQUAL(cart_closings, (uint64_t)i + 1);
 		CU_ASSERT_EQUAL(cart_reason, SPL_CLOSING_HOST_SHUTDOWN);
 		CU_ASSERT_EQUAL(cart_deadline_ns, deadline); /* a cycle is a nanosecond here */
 		CU_ASSERT_EQUAL(fake_answer(&f, SPOT_CLOSE)->verdict, SPOT_ACCEPTED);
 		fake_close(&f, ids[i], generation[i], SPL_CLOSING_HOST_SHUTDOWN, deadline);
 		fake_run(&f);
 		CU_ASSERT_EQUAL(fake_answer(&f, SPOT_CLOSE)->verdict, SPOT_GONE);
-		CU_ASSERT_EQUAL(cart_closings, i + 1);
+		CU_ASSERT_EQUAL(cart_closings, (uint64_t)i + 1);
 	}
 	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_TIMERS), 0);
 	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_SPOTS), 0);
