@@ -16,9 +16,10 @@ static void fill_stopped(struct auth *a, struct auth_fx *fx, struct auth_effect 
 {
 	out->u.stop.text = a->host.text;
 	out->u.stop.forced = a->host.forced;
-	out->u.stop.reason = a->host.late	       ? AUTH_STOP_DEADLINE
-			     : a->host.teardown_failed ? AUTH_STOP_TEARDOWN
-						       : AUTH_STOP_NONE;
+	out->u.stop.reason = a->host.late ? AUTH_STOP_DEADLINE
+			     : a->host.teardown_failed || a->host.lost_in_stop
+				     ? AUTH_STOP_TEARDOWN /* some were not closed */
+				     : AUTH_STOP_NONE;
 	out->u.stop.outcome =
 		out->u.stop.reason == AUTH_STOP_NONE ? AUTH_STOPPED : AUTH_FORCE_STOPPED;
 }

@@ -108,7 +108,7 @@ static json_t *answer_for(const struct host *h, uint64_t after)
 			continue;
 		if (!o) {
 			number = s->ends[i].sequence;
-			o = json_incref(s->ends[i].status);
+			o = s->ends[i].status;
 		}
 	}
 	if (s->ends_lost_at > after)

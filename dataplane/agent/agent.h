@@ -129,6 +129,7 @@ struct agent {
 	/* identity of this lifecycle */
 	uint64_t node_gen, lease_gen, entry_gen, entry_ver;
 	struct spl_name rid, owner_id, entry_id;
+	uint64_t entry_live; /* object generation of the Entry Spot that is Ready; 0 none */
 	enum dp_host host_state;
 	uint64_t drain_deadline;
 	enum agent_seal_step seal_step;

@@ -232,6 +232,15 @@ static struct agent_command *prepare_command(struct agent *a, const struct dp_ob
 	return cmd;
 }
 
+/* A control that has come again may know it under the generation of a later lease; there is one
+ * only (S-ENTRY-1). */
+static bool is_entry(const struct agent *a, const struct spl_key *key)
+{
+	struct spl_key entry = spl_spot_key(a->entry_id.b, a->entry_id.len);
+
+	return spl_key_equal(&entry, key);
+}
+
 void agent_prepare(struct agent *a, const struct sock_packet *p)
 {
 	struct pack_reader r = p->body;
@@ -259,6 +268,10 @@ void agent_prepare(struct agent *a, const struct sock_packet *p)
 	}
 	key = spl_spot_key(m.id.p, m.id.len);
 	lane = lane_of(a, &key);
+	if (is_entry(a, &key) && a->entry_live) { /* whatever the lanes have room for by now */
+		refuse_prepare(a, p, m.attempt, SPL_E_ALREADY_EXISTS, "the Entry Spot is there");
+		return;
+	}
 	s = staged_find(a, &key, m.obj_gen);
 	if (s) { /* comes again: the first answer was lost with the connection */
 		struct dp_prepared again = {.attempt = m.attempt,
@@ -303,6 +316,8 @@ static void published(struct agent *a, struct agent_command *cmd)
 
 	if (ok)
 		staged_end(a, &cmd->c.key, cmd->c.object_generation);
+	if (ok && is_entry(a, &cmd->c.key))
+		a->entry_live = cmd->c.object_generation;
 	agent_reply_ok(a, cmd->corr, ok ? SPL_OK : SPL_E_UNAVAILABLE,
 		       ok ? "" : "no such Spot is prepared here");
 }
@@ -388,11 +403,17 @@ void agent_close_spot(struct agent *a, const struct sock_packet *p)
 {
 	struct pack_reader r = p->body;
 	struct dp_obj_close m;
+	struct spl_key key;
 
 	dp_get_obj_close(&r, &m);
 	if (!dp_done(&r) || (m.reason > SPL_CLOSING_IDLE_EVICTED && m.reason != DP_CLOSE_FENCED)) {
 		agent_reply_ok(a, p->h.corr, SPL_E_PROTOCOL_ERROR, "CLOSE does not decode");
 		return;
+	}
+	key = spl_spot_key(m.id.p, m.id.len);
+	if (is_entry(a, &key) && a->entry_live) {
+		m.obj_gen = a->entry_live;
+		a->entry_live = 0;
 	}
 	if (m.reason == DP_CLOSE_FENCED)
 		send_keyed(a, p, LANE_FENCE, m.id, m.obj_gen, closed, 0, 0);

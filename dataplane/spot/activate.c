@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lane file: see activate.h. */
 #include "dataplane/spot/activate.h"
+#include "dataplane/spot/queue.h"
 #include "dataplane/spot/waiter.h"
 
 #include "common/ids.h"
@@ -141,12 +142,8 @@ void spot_waits_go(struct spot_lane *l, struct spot *s)
 		return;
 	while (w->head) {
 		struct spot_rec *r = take(l, w);
-		enum spl_message_fail why = spot_enqueue_accepted(l, s, r);
 
-		if (why != SPL_FAIL_COUNT) {
-			spot_count(l, SPL_C_MESSAGES_QUEUED, (uint64_t)-1);
-			spot_refuse(l, r, &s->key, why);
-		}
+		spot_put(l, s, r, r->cost); /* taken already: its limit was that of the wait */
 	}
 	drop(l, w);
 	spot_done_flush(l);
