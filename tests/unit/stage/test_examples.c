@@ -7,11 +7,11 @@
 #define f test_rig
 
 static struct stage_set *set;
-static const struct spot_stage *room, *counter, *zone, *cart;
+static const struct spot_stage *room, *counter, *zone, *cart, *greeter;
 
 static int setup(void)
 {
-	const char *const dirs[] = {EXAMPLES_DIR};
+	const char *const dirs[] = {EXAMPLES_DIR, GUIDE_DIR};
 	char why[STAGE_WHY_MAX];
 	uint16_t at;
 
@@ -19,7 +19,8 @@ static int setup(void)
 	if (!set || stage_set_load(set, "room", "", dirs, 1, &at, why) ||
 	    stage_set_load(set, "counter", "", dirs, 1, &at, why) ||
 	    stage_set_load(set, "zone", "", dirs, 1, &at, why) ||
-	    stage_set_load(set, "cart", "", dirs, 1, &at, why)) {
+	    stage_set_load(set, "cart", "", dirs, 1, &at, why) ||
+	    stage_set_load(set, "greeter", "", dirs, 2, &at, why)) {
 		printf("%s\n", why);
 		return -1;
 	}
@@ -27,7 +28,8 @@ static int setup(void)
 	counter = stage_set_find(set, SPL_KIND_USER, "counter", 7);
 	zone = stage_set_find(set, SPL_KIND_USER, "zone", 4);
 	cart = stage_set_find(set, SPL_KIND_INSTANCE, "cart", 4);
-	return room && counter && zone && cart ? 0 : -1;
+	greeter = stage_set_find(set, SPL_KIND_USER, "greeter", 7);
+	return room && counter && zone && cart && greeter ? 0 : -1;
 }
 
 static int teardown(void)
@@ -77,6 +79,21 @@ static void test_counter(void)
 	CU_ASSERT(!create("e", counter, "seven"));
 	CU_ASSERT_EQUAL(fake_answer(&f, SPOT_PREPARE)->verdict, SPOT_REJECTED);
 	CU_ASSERT_STRING_EQUAL(f.answer_reply, "a counter starts with a decimal number");
+	test_stop();
+}
+
+/* The guide's first stage does what the guide says. */
+static void test_greeter(void)
+{
+	uint64_t r;
+
+	test_start(1);
+	CU_ASSERT(create("g", greeter, NULL));
+	fake_send(&f, "g", "greet", "");
+	r = fake_request(&f, "g", "greet", "");
+	fake_run(&f);
+	CU_ASSERT(fake_replied(&f, r, SPL_OK, "hello"));
+	CU_ASSERT_EQUAL(*(uint64_t *)spot_state_of(test_spot("g")), 2);
 	test_stop();
 }
 
@@ -432,6 +449,7 @@ static const struct t_case cases[] = {
 	T(test_cart, "S-ACT-1"),
 	T(test_cart_ends, "S-IDLE-3", "S-CLOSE-6", "S-CLOSE-7"),
 	T(test_counter),
+	T(test_greeter, "S-STAGE-1"),
 	T(test_roll),
 	T(test_plants),
 };
