@@ -33,6 +33,7 @@ struct zone {
 	int x, y; /* of the square */
 	struct walker walker[WALKERS];
 	uint32_t crowd[SIDES]; /* of the neighbours, as they last said */
+	bool is_there[SIDES];  /* it has been heard */
 	uint64_t enter, crowded;
 	struct spl_topic here, side[SIDES];
 	struct spl_target neighbour[SIDES];
@@ -61,7 +62,7 @@ static int on_crowded(struct spl_turn *turn, void *state, const struct spl_messa
 
 	for (int i = 0; i < SIDES; i++)
 		if (topic == &z->side[i] && text_of(text, msg))
-			(void)sscanf(text, "%u", &z->crowd[i]);
+			z->is_there[i] = sscanf(text, "%u", &z->crowd[i]) == 1;
 	return SPL_DONE;
 }
 
@@ -93,16 +94,22 @@ static int on_configure(struct spl_turn *turn, void *state)
 	return SPL_DONE;
 }
 
-/* Hands the walker to the square it has walked into. One that is not there turns it back. */
+static int within(int v)
+{
+	return v < 0 ? 0 : v >= SIZE ? SIZE - 1 : v;
+}
+
+/* Hands the walker to the square it has walked into. One that was never heard turns it back: a send
+ * to nobody may be lost without a word. */
 static void leave(struct spl_turn *turn, struct zone *z, struct walker *w, int side)
 {
 	char text[TEXT_MAX];
-	int len =
-		snprintf(text, sizeof(text), "%ld %d %d %d %d", w->number,
-			 w->x - sides[side].dx * SIZE, w->y - sides[side].dy * SIZE, w->vx, w->vy);
+	int len = snprintf(text, sizeof(text), "%ld %d %d %d %d", w->number,
+			   within(w->x - sides[side].dx * SIZE),
+			   within(w->y - sides[side].dy * SIZE), w->vx, w->vy);
 
-	if (spl_send(turn, &z->neighbour[side], z->enter, SPL_CONTENT_TEXT, text, (uint32_t)len) ==
-	    0) {
+	if (z->is_there[side] && spl_send(turn, &z->neighbour[side], z->enter, SPL_CONTENT_TEXT,
+					  text, (uint32_t)len) == 0) {
 		*w = (struct walker){0};
 		z->walkers--;
 		return;
