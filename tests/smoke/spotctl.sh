@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # spotctl against live daemons: every command once in text and in JSON, and each exit status.
 # timeout: 60
-# clauses: S-ACT-1 S-ACT-5 A-LOC-30 S-IDLE-3 S-CLOSE-7
+# clauses: S-ACT-1 S-ACT-5 A-LOC-30 S-IDLE-3
 # shellcheck source=tests/smoke/lib.sh
 source "$(dirname "$0")/lib.sh"
 
