@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Creations that a handler asks for, as the room of Spots sees them (S-CREATE-11): a call like
- * others; control is played by the test. All the way to the authority: tests/smoke and the
- * simulator.
+ * others; control is played by the test. All the way to the authority: the simulator.
  */
 #include "tests/unit/spot/teststage.h"
 
