@@ -26,7 +26,9 @@ static void env_sent(void *host, void *handle, bool acked)
 	struct link_flow *f = host;
 	struct buffer *msg = handle;
 
-	f->bytes[msg->cls] -= msg->len;
+	f->charged[msg->cls] -= wire_charge(msg->len);
+	if (f->charged[msg->cls] <= f->link->conf.window_bytes / 2)
+		f->is_full[msg->cls] = false;
 	buffer_free(msg);
 }
 
@@ -234,7 +236,8 @@ struct flow *link_flow_get(struct link *l, uint32_t lane)
 	mem = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL;
 	if (!mem)
 		return NULL;
-	memset(f->bytes, 0, sizeof(f->bytes));
+	memset(f->charged, 0, sizeof(f->charged));
+	memset(f->is_full, 0, sizeof(f->is_full));
 	f->flow = flow_init(mem, &p, &flow_env, f);
 	if (!f->flow)
 		free(mem);
@@ -379,6 +382,7 @@ uint64_t link_next_timer(const struct link *l)
 int link_send(struct link *l, uint32_t lane, enum wire_class cls, struct buffer *msg)
 {
 	struct link_flow *f = &l->lane[lane];
+	uint64_t charge = wire_charge(msg->len);
 	struct flow *flow;
 	int err;
 
@@ -387,14 +391,16 @@ int link_send(struct link *l, uint32_t lane, enum wire_class cls, struct buffer 
 	flow = link_flow_get(l, lane);
 	if (!flow)
 		return -ENOMEM;
-	/* An empty window takes one message of any size (S-LIM-13). */
-	if (f->bytes[cls] && f->bytes[cls] + msg->len > l->conf.window_bytes)
+	/* An empty window takes one message of any size. */
+	if (f->charged[cls] && f->charged[cls] + charge > l->conf.window_bytes)
+		f->is_full[cls] = true;
+	if (f->is_full[cls])
 		return -EAGAIN;
 	msg->cls = cls;
-	f->bytes[cls] += msg->len;
+	f->charged[cls] += charge;
 	err = flow_send(flow, cls, msg->b, msg->len, msg);
 	if (err)
-		f->bytes[cls] -= msg->len;
+		f->charged[cls] -= charge;
 	return err;
 }
 

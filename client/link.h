@@ -34,7 +34,7 @@ struct link_config {
 	uint32_t ip; /* of the node, host order */
 	uint16_t base_port;
 	uint32_t msg_bytes;    /* largest link message that we take */
-	uint64_t window_bytes; /* of messages sent and not acknowledged, each lane and class */
+	uint64_t window_bytes; /* cost of messages sent and not acknowledged, each lane and class */
 };
 
 struct link;
@@ -42,7 +42,10 @@ struct link;
 struct link_flow {
 	struct link *link;
 	struct flow *flow; /* NULL until it is first used */
-	uint64_t bytes[WIRE_CLASSES];
+	/* The window (S-LIM-13): what is sent and not acknowledged, each message by what it costs
+	 * the node; full until half of it is acknowledged. */
+	uint64_t charged[WIRE_CLASSES];
+	bool is_full[WIRE_CLASSES];
 };
 
 struct link {

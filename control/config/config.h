@@ -187,6 +187,10 @@ struct config *conf_load(const char *path, const cpu_set_t *allowed, struct conf
 struct config *conf_load_text(const char *name, const char *text, size_t len,
 			      const cpu_set_t *allowed, struct conf_report *rep);
 
+/* What bounds the credit of its peers (common/credit.h). */
+struct credit_bounds;
+void config_credit(const struct config *c, struct credit_bounds *b);
+
 /* True when the file, or one that it includes, is not any more what was read: it was replaced or
  * written. */
 bool conf_file_changed(const struct config *cfg);

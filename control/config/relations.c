@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rules that bind several options together. Pure except for the set of allowed CPUs, which the
  * caller passes. Reports every rule that is broken. */
+#include "common/credit.h"
 #include "common/dp.h"
 #include "control/config/read.h"
 
 #include <spotlane/limits.h>
 #include <string.h>
 
+#define HEADROOM    128u
 #define FRAME_EXTRA (128 + 14 + 4) /* headroom, Ethernet header, one VLAN tag */
 
 /* Reports at the line where option `path` of the top table was set, else at the file. */
@@ -111,15 +113,47 @@ static void check_limits(const struct conf_reader *r)
 			 (unsigned long long)c->limits.message_max_bytes + 4096);
 		fail_top(r, "limits.spot_queue_bytes", why);
 	}
-	if (c->limits.credit_pool_bytes &&
-	    c->limits.credit_pool_bytes < (uint64_t)c->limits.message_max_bytes + 4096) {
-		snprintf(why, sizeof(why),
-			 "%llu is too small for one message of limits.message_max_bytes: at least "
-			 "%llu, or 0",
-			 (unsigned long long)c->limits.credit_pool_bytes,
-			 (unsigned long long)c->limits.message_max_bytes + 4096);
-		fail_top(r, "limits.credit_pool_bytes", why);
-	}
+}
+
+void config_credit(const struct config *c, struct credit_bounds *b)
+{
+	uint64_t packets = (uint64_t)c->dataplane.lanes * c->dataplane.mbufs *
+			   (c->dataplane.data_room_bytes - HEADROOM);
+
+	*b = (struct credit_bounds){
+		.asked =
+			c->limits.credit_pool_bytes ? c->limits.credit_pool_bytes : packets / 8 * 7,
+		.records = c->limits.records_per_lane,
+		.lane_memory = (uint64_t)c->dataplane.lane_memory_mb << 20,
+		.message_max = c->limits.message_max_bytes,
+		.flow_min = CREDIT_MIN,
+	};
+}
+
+/* An empty node takes one message of the largest size, with a peer connected (S-LIM-10). */
+static void check_credit(const struct conf_reader *r)
+{
+	const struct config *c = r->cfg;
+	const char *what = "limits.credit_pool_bytes";
+	struct credit_bounds b;
+	char why[CONF_WHY_MAX];
+	uint64_t pool;
+
+	config_credit(c, &b);
+	pool = credit_pool(&b);
+	if (credit_flows(&b) >= c->dataplane.lanes)
+		return;
+	if (pool < b.asked)
+		what = pool == b.lane_memory / 4 * 3 ? "dataplane.lane_memory_mb"
+						     : "limits.records_per_lane";
+	else if (!c->limits.credit_pool_bytes)
+		what = "dataplane.mbufs";
+	snprintf(why, sizeof(why),
+		 "holds %llu bytes of messages, too little for one of limits.message_max_bytes and "
+		 "one peer: at least %llu are needed",
+		 (unsigned long long)pool,
+		 (unsigned long long)credit_least(&b, c->dataplane.lanes));
+	fail_top(r, what, why);
 }
 
 _Static_assert(CONF_LIST_MAX <= SPL_CHANNELS_MAX, "what is read is what is taken");
@@ -277,6 +311,7 @@ void conf_check_relations(const struct conf_reader *r, const cpu_set_t *allowed)
 	check_workers(r);
 	check_lease(r);
 	check_cpus(r, allowed);
+	check_credit(r);
 	check_limits(r);
 	check_lists(r);
 	check_socket(r);

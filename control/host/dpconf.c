@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The configuration as the dataplane gets it: see host_priv.h. Pure but for memory. */
+#include "common/credit.h"
 #include "control/host/host_priv.h"
 #include "common/wire.h"
 
@@ -9,10 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CREDIT_MIN 16384u
-#define CREDIT_MAX (4u << 20)
-#define HEADROOM   128u
-#define TOO_LARGE  "a text is longer than 255 bytes, or all together than 32 KiB"
+#define TOO_LARGE "a text is longer than 255 bytes, or all together than 32 KiB"
 
 _Static_assert(CONF_STAGES_MAX == DP_STAGES_MAX, "what is read is what is taken");
 
@@ -83,10 +81,10 @@ static int put_stages(struct pack_bytes *out, uint8_t *buf, const struct config 
 
 static void put_numbers(struct dp_config *m, const struct config *cfg)
 {
-	uint64_t packets = (uint64_t)cfg->dataplane.lanes * cfg->dataplane.mbufs *
-			   (cfg->dataplane.data_room_bytes - HEADROOM);
+	struct credit_bounds credit;
 	uint32_t charge = wire_charge(wire_message_bytes(cfg->limits.message_max_bytes));
 
+	config_credit(cfg, &credit);
 	m->lanes = cfg->dataplane.lanes;
 	m->memory_mb = cfg->dataplane.memory_mb;
 	m->mbufs = cfg->dataplane.mbufs;
@@ -94,14 +92,13 @@ static void put_numbers(struct dp_config *m, const struct config *cfg)
 				  cfg->dataplane.pool_low_percent / 100);
 	m->udp_base = cfg->n_ports ? cfg->ports[0].udp_base : 0;
 	m->message_max = cfg->limits.message_max_bytes;
-	m->credit_pool =
-		cfg->limits.credit_pool_bytes ? cfg->limits.credit_pool_bytes : packets / 8 * 7;
-	m->credit_min = CREDIT_MIN;
+	m->credit_pool = credit.asked;
+	m->credit_min = credit.flow_min;
 	m->credit_max = charge > CREDIT_MAX ? charge : CREDIT_MAX;
 	m->associations = cfg->limits.peers;
 	m->spots_max = cfg->limits.spots_per_lane;
-	m->records_max = cfg->limits.records_per_lane;
-	m->lane_memory = (uint64_t)cfg->dataplane.lane_memory_mb << 20;
+	m->records_max = (uint32_t)credit.records;
+	m->lane_memory = credit.lane_memory;
 	m->queue_count = cfg->limits.spot_queue_count;
 	m->queue_bytes = cfg->limits.spot_queue_bytes > UINT32_MAX
 				 ? UINT32_MAX

@@ -22,15 +22,14 @@
 
 #include <sys/queue.h>
 
-#define AGENT_ERR_BYTES	   512
-#define AGENT_OPS_MAX	   4096u	  /* control messages and calls under way at once */
-#define AGENT_TICK_NS	   500000000ull	  /* housekeeping */
-#define AGENT_SLEEP_US	   5000u	  /* longest sleep of an idle agent */
-#define AGENT_NEIGHBOURS   4096u	  /* of one port */
-#define AGENT_ANSWER_NS	   30000000000ull /* of a question without a deadline of its own */
-#define AGENT_ICMP_RATE	   1000u	  /* echo replies a second */
-#define AGENT_INFRA_CREDIT 8192u	  /* minimum of a flow's infrastructure class */
-#define AGENT_FORCE_NS	   1000000000ull  /* how long a stop waits for lanes and peers */
+#define AGENT_ERR_BYTES	 512
+#define AGENT_OPS_MAX	 4096u		/* control messages and calls under way at once */
+#define AGENT_TICK_NS	 500000000ull	/* housekeeping */
+#define AGENT_SLEEP_US	 5000u		/* longest sleep of an idle agent */
+#define AGENT_NEIGHBOURS 4096u		/* of one port */
+#define AGENT_ANSWER_NS	 30000000000ull /* of a question without a deadline of its own */
+#define AGENT_ICMP_RATE	 1000u		/* echo replies a second */
+#define AGENT_FORCE_NS	 1000000000ull	/* how long a stop waits for lanes and peers */
 
 struct agent;
 

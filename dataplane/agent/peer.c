@@ -4,6 +4,7 @@
  */
 #include "dataplane/agent/agent.h"
 
+#include "common/credit.h"
 #include "dataplane/observe/segment.h"
 
 #include <stdio.h>
@@ -27,7 +28,7 @@ int agent_identify(struct agent *a, char *err, size_t n)
 	p.window = (uint16_t)fp.cls[WIRE_APP].rx_slots;
 	p.msg_bytes = wire_message_bytes(a->cfg.c.message_max);
 	p.credit[WIRE_APP] = a->cfg.c.credit_min;
-	p.credit[WIRE_INFRA] = AGENT_INFRA_CREDIT;
+	p.credit[WIRE_INFRA] = CREDIT_INFRA_MIN;
 	p.mesh = a->cfg.mesh;
 	p.rid = a->rid;
 	bytes = assoc_bytes(&p);
@@ -76,7 +77,7 @@ static void flow_values(const struct agent *a, const struct assoc_peer *peer, un
 	fp->datagram_bytes = SPL_DATAGRAM_BYTES;
 	fp->msg_bytes = wire_message_bytes(a->cfg.c.message_max);
 	fp->peer_msg_bytes = peer->msg_bytes;
-	fp->cls[WIRE_INFRA].credit_min = AGENT_INFRA_CREDIT;
+	fp->cls[WIRE_INFRA].credit_min = CREDIT_INFRA_MIN;
 	fp->cls[WIRE_APP].credit_min = a->cfg.c.credit_min;
 	fp->cls[WIRE_APP].credit_max = a->cfg.c.credit_max;
 	for (int c = 0; c < WIRE_CLASSES; c++) {

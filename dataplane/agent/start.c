@@ -5,6 +5,7 @@
 #include "dataplane/agent/agent.h"
 
 #include "common/clock.h"
+#include "common/credit.h"
 #include "dataplane/observe/segment.h"
 #include "dataplane/port/eal.h"
 #include "dataplane/port/pool.h"
@@ -228,30 +229,38 @@ static void wake_owner(void *ctx, unsigned lane)
 	wake_up(&hop->wake[lane]);
 }
 
-/* All that is granted may end up waiting in one lane: no more is granted than its records and three
- * quarters of its memory can hold (a message costs at least 256 bytes of credit).
- */
-static uint64_t credit_pool(const struct dp_config *c)
+static int share_credit(struct agent *a, char *err, size_t n)
 {
-	uint64_t records = (uint64_t)c->records_max / 8 * 7 * wire_charge(0);
-	uint64_t memory = c->lane_memory / 4 * 3, pool = c->credit_pool;
+	const struct dp_config *c = &a->cfg.c;
+	struct credit_bounds b = {.asked = c->credit_pool,
+				  .records = c->records_max,
+				  .lane_memory = c->lane_memory,
+				  .message_max = c->message_max,
+				  .flow_min = c->credit_min ? c->credit_min : CREDIT_MIN};
+	uint64_t pool = credit_pool(&b), flows = credit_flows(&b);
 
-	if (pool > records)
-		pool = records;
-	if (pool > memory)
-		pool = memory;
+	if (flows < c->lanes) { /* control has looked; another build of it may not have */
+		snprintf(err, n, "%llu bytes of credit are too little for one message of %u",
+			 (unsigned long long)pool, c->message_max);
+		return -EINVAL;
+	}
 	if (pool < c->credit_pool)
 		log_warn("agent",
 			 "the credit pool is cut to what one lane can hold: raise records_per_lane "
 			 "or lane_memory_mb asked=%llu granted=%llu",
 			 (unsigned long long)c->credit_pool, (unsigned long long)pool);
-	return pool;
+	a->sh.stats->credit_max = credit_app(pool);
+	a->sh.stats->credit_left = credit_app(pool);
+	atomic_init(&a->sh.credit[WIRE_INFRA], credit_infra(pool));
+	atomic_init(&a->sh.credit[WIRE_APP], credit_app(pool));
+	a->sh.credit_tight = pool / 8;
+	a->promise_max = (uint32_t)flows;
+	return 0;
 }
 
 static int make_shared(struct agent *a, char *err, size_t n)
 {
 	const struct dp_config *c = &a->cfg.c;
-	uint64_t pool;
 	int rc;
 
 	a->sh.lanes = c->lanes;
@@ -260,15 +269,9 @@ static int make_shared(struct agent *a, char *err, size_t n)
 	a->sh.associations = c->associations;
 	a->sh.nap_us_max = c->idle_nap_us < IDLE_NAP_MAX_US ? c->idle_nap_us : IDLE_NAP_MAX_US;
 	atomic_init(&a->sh.trace, SPL_TRACE_DEFAULT);
-	pool = credit_pool(c);
-	a->sh.stats->credit_max = pool - pool / 8;
-	a->sh.stats->credit_left = pool - pool / 8;
-	atomic_init(&a->sh.credit[WIRE_INFRA], pool / 8);
-	atomic_init(&a->sh.credit[WIRE_APP], pool - pool / 8);
-	a->sh.credit_tight = pool / 8;
-	a->promise_max = (uint32_t)((pool - pool / 8) / (c->credit_min ? c->credit_min : 1));
-	if (a->promise_max > pool / 8 / AGENT_INFRA_CREDIT)
-		a->promise_max = (uint32_t)(pool / 8 / AGENT_INFRA_CREDIT);
+	rc = share_credit(a, err, n);
+	if (rc)
+		return rc;
 	a->peer = calloc(c->associations, sizeof(*a->peer));
 	rc = a->peer ? hop_init(&a->sh.hop, HOP_USERS(c->lanes)) : -ENOMEM;
 	if (!rc)

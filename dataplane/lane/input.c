@@ -2,6 +2,12 @@
 /* lane file: from packets to messages to records. One round gathers the messages of a burst, then
  * hands them to the room of Spots together, so that table lines and Spots are prefetched. A message
  * is a view into its buffer: each record owns one reference of it.
+ *
+ * Each peer has a share of a round (S-FAIR-4): LANE_PEER_BYTES of credit, which is at most 256
+ * messages, and the message that goes beyond it. What has no part in this round waits in the peer's
+ * flow, acknowledged and within its credit; when all that came is admitted, such flows have a share
+ * each, in turns. Frames of one message each need no counting: a burst of them is less than a
+ * share.
  */
 #include "dataplane/lane/plain.h"
 
@@ -9,12 +15,42 @@
 
 #define INPUT_BATCH 32u /* records admitted at once */
 
+static void admit_input(struct lane *l);
+
 /* The handle of what a message of this round lies in. */
 static void *input_buf(const struct lane *l, const struct flow_msg *msg)
 {
 	if (msg->is_mem)
 		return lane_buf(msg->ref, LANE_BUF_MEM);
 	return lane_buf(msg->ref, l->input_alone[msg - l->input] ? LANE_BUF_ALONE : LANE_BUF_MBUF);
+}
+
+_Static_assert(LANE_BURST *(SPL_DATAGRAM_BYTES + 256u) <= LANE_PEER_BYTES, "counted by the burst");
+
+/* Room for messages of this peer in this round. Without records the packet is still looked at:
+ * acknowledgements count, application messages wait in the flow, and the others need no record. */
+static struct flow_sink sink_for(struct lane *l, struct lane_peer *p, enum wire_class cls)
+{
+	struct flow_sink s = {.msgs = l->input, .n = l->n_input, .room = LANE_MESSAGES};
+
+	if (cls != WIRE_APP)
+		return s;
+	if (p->round != l->round) {
+		p->round = l->round;
+		p->taken = 0;
+	}
+	s.charge = p->taken;
+	s.charge_max = LANE_PEER_BYTES;
+	if (l->n_input > LANE_MESSAGES / 2)
+		s.room = l->n_input;
+	return s;
+}
+
+/* More may wait in the flow than it had room for. */
+static void note_undrained(struct lane *l, struct lane_flow *f)
+{
+	l->n_undrained += !f->is_undrained;
+	f->is_undrained = true;
 }
 
 static void note_origin(struct lane *l, struct lane_flow *f, unsigned from)
@@ -28,22 +64,22 @@ static void note_origin(struct lane *l, struct lane_flow *f, unsigned from)
 void lane_input_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf *m,
 		       const struct frame_view *v)
 {
+	struct lane_peer *p = &l->peer[lane_flow_slot(f->ref)];
 	struct flow_rx_result r;
 	struct flow_sink sink;
 	unsigned before;
 
 	if (l->n_input > LANE_MESSAGES / 2)
-		lane_input_flush(l);
+		admit_input(l);
 	before = l->n_input;
-	/* Without records the packet is still looked at: acknowledgements count, application
-	 * messages wait in the flow, and the others need no record. */
-	sink = (struct flow_sink){l->input, l->n_input,
-				  v->cls == WIRE_APP && before > LANE_MESSAGES / 2 ? before
-										   : LANE_MESSAGES};
+	sink = sink_for(l, p, v->cls);
 	r = flow_rx(f->flow, frame_payload(v), v->payload_len, m, l->now_ns, &sink);
 	l->n_input = sink.n;
+	if (v->cls == WIRE_APP)
+		p->taken = sink.charge;
 	note_origin(l, f, before);
-	f->is_undrained |= sink.n == sink.room;
+	if (flow_sink_is_full(&sink))
+		note_undrained(l, f);
 	lane_flow_touch(l, f);
 	if (r.drop != FLOW_NO_DROP)
 		lane_drop(l, r.drop);
@@ -224,16 +260,27 @@ static unsigned admit_some(struct lane *l, unsigned i)
 	return done;
 }
 
+/* A share for each flow in which messages wait, from where the last such round ended, while this
+ * one has room. */
 static void drain_waiting(struct lane *l)
 {
-	for (uint32_t i = 0; i < l->n_active && l->n_input < LANE_MESSAGES / 2; i++) {
-		struct lane_flow *f = l->active[i];
-		struct flow_sink sink = {l->input, l->n_input, LANE_MESSAGES};
+	for (uint32_t i = 0; i < l->n_active && l->n_undrained; i++) {
+		struct flow_sink sink = {.msgs = l->input,
+					 .n = l->n_input,
+					 .room = LANE_MESSAGES,
+					 .charge_max = LANE_PEER_BYTES};
 		unsigned before = l->n_input;
+		struct lane_flow *f;
 
+		if (before >= LANE_MESSAGES / 2)
+			break;
+		if (l->drain_at >= l->n_active)
+			l->drain_at = 0;
+		f = l->active[l->drain_at++];
 		if (!f->is_undrained)
 			continue;
 		f->is_undrained = flow_drain(f->flow, &sink);
+		l->n_undrained -= !f->is_undrained;
 		l->n_input = sink.n;
 		note_origin(l, f, before);
 	}
@@ -277,14 +324,13 @@ void lane_plain_room(struct lane *l, unsigned n)
 	l->plain_got += spot_recs_take(l->spots, l->plain + l->plain_got, n);
 }
 
-void lane_input_flush(struct lane *l)
+/* Admits what this round has so far, as far as there are records. */
+static void admit_input(struct lane *l)
 {
 	unsigned i = 0, n;
 
 	if (l->plain_got)
 		plain_flush(l);
-	if (l->n_input == 0)
-		drain_waiting(l);
 	while (i < l->n_input) {
 		n = admit_some(l, i);
 		if (n == 0) {
@@ -301,6 +347,16 @@ void lane_input_flush(struct lane *l)
 			(l->n_input - i) * sizeof(l->input_alone[0]));
 	}
 	l->n_input -= i;
+}
+
+void lane_input_flush(struct lane *l)
+{
+	admit_input(l);
+	if (l->n_undrained && l->n_input == 0) {
+		drain_waiting(l);
+		admit_input(l);
+	}
+	l->round++;
 }
 
 /* The peer goes: messages of it that found no record yet have nowhere to wait any more. */

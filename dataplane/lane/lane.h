@@ -31,6 +31,7 @@
 #define LANE_POP	  64u	 /* items taken from one ring in a pass */
 #define LANE_MESSAGES	  512u	 /* messages of one input round */
 #define LANE_PLAIN	  64u	 /* of them, those that went straight into a record */
+#define LANE_PEER_BYTES	  65536u /* credit that messages of one peer may cost in one input round */
 #define LANE_TURNS	  512u	 /* turns of one pass */
 #define LANE_PASS_US	  200u	 /* and no turn begins later than this into a pass */
 #define LANE_FLOW_PACKETS 64u	 /* packets of one flow in one pass */
@@ -113,6 +114,7 @@ struct lane_peer {
 	uint32_t generation;
 	uint32_t lanes;
 	struct lane_flow *flows; /* [lanes] */
+	uint64_t round, taken;	 /* the last input round it had part in; what its messages cost */
 };
 
 /* A message that leaves a lane, in its lane memory: to a peer (until acknowledged) or another lane
@@ -201,7 +203,11 @@ struct lane {
 	unsigned n_plain, plain_got;
 	struct spot_rec *plain[LANE_PLAIN]; /* [plain_got] records, the first n_plain in use */
 	unsigned n_input;
-	bool is_flooded; /* the last burst was full: more is waiting in the device */
+	uint64_t round;		  /* counts them */
+	uint32_t n_undrained;	  /* flows in which messages wait for a round */
+	uint32_t drain_at;	  /* the next of the active ones to be looked at for them */
+	uint8_t port_at, ring_at; /* where the next one begins: lane_turn_of() */
+	bool is_flooded;	  /* the last burst was full: more is waiting in the device */
 	struct flow_msg input[LANE_MESSAGES];
 	struct lane_flow *input_flow[LANE_MESSAGES];
 	bool input_alone[LANE_MESSAGES]; /* the message has its buffer for itself */
@@ -261,10 +267,24 @@ static inline uint64_t lane_flow_ref(uint32_t generation, uint32_t peer_lane, ui
 	return (uint64_t)generation << 32 | peer_lane << 16 | slot;
 }
 
+/* Of `n` sources the one that is first this time; another one is next time (S-FAIR-4). */
+static inline unsigned lane_turn_of(uint8_t *at, unsigned n)
+{
+	unsigned first = *at < n ? *at : 0;
+
+	*at = (uint8_t)(first + 1);
+	return first;
+}
+
+static inline uint32_t lane_flow_slot(uint64_t ref)
+{
+	return (uint32_t)ref & 0xffff;
+}
+
 /* The flow a record names, or NULL when it has ended. */
 static inline struct lane_flow *lane_flow_of(struct lane *l, uint64_t ref)
 {
-	uint32_t slot = (uint32_t)ref & 0xffff, peer_lane = (uint32_t)ref >> 16 & 0xff;
+	uint32_t slot = lane_flow_slot(ref), peer_lane = (uint32_t)ref >> 16 & 0xff;
 	struct lane_peer *p;
 
 	if (slot >= l->sh->associations)
@@ -318,7 +338,7 @@ void lane_input_packet(struct lane *l, struct lane_flow *f, struct rte_mbuf *m,
 		       const struct frame_view *v);
 /* Takes records for up to `n` plain messages into l->plain. */
 void lane_plain_room(struct lane *l, unsigned n);
-void lane_input_flush(struct lane *l);
+void lane_input_flush(struct lane *l); /* the end of a round: the next one begins */
 void lane_input_drop(struct lane *l, const struct lane_peer *p);
 void lane_input_message(struct lane *l, struct lane_message *m); /* from another lane */
 

@@ -102,12 +102,14 @@ static void take_items(struct lane *l, void *const *item, unsigned n)
 static unsigned drain_rings(struct lane *l)
 {
 	const struct hop *h = &l->sh->hop;
-	unsigned total = 0;
+	unsigned total = 0, from = lane_turn_of(&l->ring_at, h->users);
 
-	for (unsigned from = 0; from < h->users; from++) {
+	for (unsigned i = 0; i < h->users; i++, from++) {
 		void *item[LANE_POP];
 		unsigned n;
 
+		if (from >= h->users)
+			from = 0;
 		if (from == l->index || hop_empty(h, from, l->index))
 			continue;
 		n = hop_pop(h, from, l->index, item, LANE_POP);
@@ -224,7 +226,7 @@ static void idle(struct lane *l)
 	struct wake *w = &sh->hop.wake[l->index];
 
 	if (spot_ready(l->spots) || l->dirty || l->n_input || l->answered_head || l->raised_head ||
-	    l->return_head || lane_later_any(l))
+	    l->return_head || lane_later_any(l) || l->n_undrained)
 		max = 0;
 	switch (idle_next(&l->idle, max ? due_us(l, max) : 0)) {
 	case IDLE_SPIN:

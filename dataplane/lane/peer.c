@@ -129,6 +129,8 @@ static void flow_end(struct lane *l, struct lane_flow *f)
 	}
 	f->late_tail = NULL;
 	f->late_bytes = 0;
+	l->n_undrained -= f->is_undrained;
+	f->is_undrained = false;
 	l->active[f->active] = l->active[--l->n_active];
 	l->active[f->active]->active = f->active;
 	if (f->is_dirty) {

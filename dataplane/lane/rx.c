@@ -258,11 +258,14 @@ static unsigned rx_port(struct lane *l, struct port *p)
 
 unsigned lane_rx_ports(struct lane *l)
 {
-	unsigned n = 0;
+	unsigned n = 0, at = lane_turn_of(&l->port_at, l->n_port);
 
 	l->is_flooded = false;
-	for (unsigned i = 0; i < l->n_port; i++)
-		n += rx_port(l, &l->sh->ports[l->port[i]]);
+	for (unsigned i = 0; i < l->n_port; i++, at++) {
+		if (at >= l->n_port)
+			at = 0;
+		n += rx_port(l, &l->sh->ports[l->port[at]]);
+	}
 	return n;
 }
 

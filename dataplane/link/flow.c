@@ -4,8 +4,10 @@
  *
  * Credit (S-LIM-10, S-LIM-14). The receiver holds limit - consumed bytes of its node's pool: at
  * first its minimum, more on demand, less again when the pool is tight or the sender has been idle.
- * A grant cannot be taken back, so an idle sender gives its rest back itself: it raises its epoch,
- * and grants of an older epoch count no more.
+ * A grant cannot be taken back, so an idle sender that had asked for more gives its rest back
+ * itself: it raises its epoch, and grants of an older epoch count no more. It does so however
+ * little it knows of: what handlers have ended since is told to it late, and is reserved all the
+ * same.
  */
 #include "dataplane/link/flow_int.h"
 
@@ -388,6 +390,7 @@ void flow_credit_blocked(struct flow *f, struct flow_away *t, uint64_t now)
 	if (t->wanted_due != FLOW_NEVER)
 		return;
 	f->stats.blocked++;
+	t->has_asked = true;
 	t->wanted_due = now;
 	t->wanted_wait = flow_pto(f);
 }
@@ -397,11 +400,13 @@ void flow_credit_idle(struct flow *f, struct flow_away *t, uint64_t now)
 	if (t->idle_since == FLOW_NEVER || now < t->idle_since + FLOW_CREDIT_IDLE_NS)
 		return;
 	t->idle_since = FLOW_NEVER;
-	if (t->epoch_open || t->limit - t->used <= t->first_credit)
+	if (t->epoch_open || !flow_may_give_back(t))
 		return;
+	t->has_asked = false;
 	t->epoch++;
 	t->epoch_open = true;
-	t->limit = t->used + t->first_credit;
+	if (flow_before64(t->used + t->first_credit, t->limit))
+		t->limit = t->used + t->first_credit;
 	t->wanted_due = now;
 	t->wanted_wait = flow_pto(f);
 }

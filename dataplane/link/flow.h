@@ -86,7 +86,15 @@ struct flow_sink {
 	struct flow_msg *msgs;
 	uint32_t n; /* in and out: messages there */
 	uint32_t room;
+	uint64_t charge;     /* in and out: of these messages */
+	uint64_t charge_max; /* once it is reached no more are delivered; 0: any */
 };
+
+/* It takes no more: what is ready waits in the flow. */
+static inline bool flow_sink_is_full(const struct flow_sink *s)
+{
+	return s->n >= s->room || (s->charge_max && s->charge >= s->charge_max);
+}
 
 struct flow_rx_result {
 	uint16_t refs; /* references to `buf` the flow and the sink took: the host adds them */

@@ -157,7 +157,7 @@ static void advance(struct flow_away *t, uint64_t now)
 	flow_sent_pop(t);
 	while (t->base_seq != t->cur_seq && t->out[t->base_seq & t->out_mask].left == 0)
 		t->base_seq++;
-	if (t->base_seq == t->next_seq && t->limit - t->used > t->first_credit)
+	if (t->base_seq == t->next_seq && flow_may_give_back(t))
 		t->idle_since = now;
 }
 

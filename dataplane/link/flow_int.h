@@ -135,6 +135,7 @@ struct flow_away {
 	uint32_t first_credit;
 	uint16_t epoch;
 	bool epoch_open; /* our epoch is not confirmed yet */
+	bool has_asked;	 /* for more than its first credit, in this epoch */
 } __attribute__((aligned(64)));
 
 struct flow {
@@ -187,6 +188,12 @@ bool flow_credit_ask_is_legal(const struct flow_in *r, uint16_t epoch, uint64_t 
 void flow_credit_asked(struct flow *f, enum wire_class cls, uint16_t epoch, uint64_t wanted);
 void flow_credit_blocked(struct flow *f, struct flow_away *t, uint64_t now);
 void flow_credit_idle(struct flow *f, struct flow_away *t, uint64_t now);
+/* It has more than its first credit, or may have: what it is told comes late. */
+static inline bool flow_may_give_back(const struct flow_away *t)
+{
+	return t->limit - t->used > t->first_credit || t->has_asked;
+}
+
 uint64_t flow_wanted(const struct flow_away *t);
 
 /* flow_ack.c: takes the checked ACK record at `p` that names our packets of class `cls`. */

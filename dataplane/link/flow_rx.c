@@ -304,10 +304,13 @@ static bool get_memory(struct flow *f, struct flow_in *r, const uint8_t *p, cons
 static void deliver(struct flow_sink *sink, enum wire_class cls, const uint8_t *data, uint32_t len,
 		    void *ref, bool is_mem)
 {
+	uint32_t charge = wire_charge(len);
+
+	sink->charge += charge;
 	sink->msgs[sink->n++] = (struct flow_msg){.data = data,
 						  .ref = ref,
 						  .len = len,
-						  .charge = wire_charge(len),
+						  .charge = charge,
 						  .cls = (uint8_t)cls,
 						  .is_mem = is_mem};
 }
@@ -320,7 +323,7 @@ static bool deliver_ready(struct flow_in *r, enum wire_class cls, struct flow_si
 
 		if (slot->state != SLOT_WHOLE && slot->state != SLOT_MEM)
 			return false;
-		if (sink->n == sink->room)
+		if (flow_sink_is_full(sink))
 			return true;
 		deliver(sink, cls, slot->data, slot->len, slot->ref, slot->state == SLOT_MEM);
 		slot->state = SLOT_EMPTY;
@@ -349,7 +352,7 @@ static uint32_t take_message(struct flow_in *r, enum wire_class cls, const uint8
 		return 0;
 	r->charged += wire_charge(len);
 	p += WIRE_MESSAGE_BYTES;
-	if (seq == r->next_seq && sink->n < sink->room) {
+	if (seq == r->next_seq && !flow_sink_is_full(sink)) {
 		deliver(sink, cls, p, len, buf, false);
 		r->next_seq++;
 		r->messages++;
@@ -470,7 +473,8 @@ static inline uint32_t walk_in_order(const struct flow *f, const struct flow_in 
 				     const struct flow_sink *sink, uint64_t *charged)
 {
 	enum wire_class cls = wire_flow_class(pkt);
-	struct flow_msg *m = sink->msgs + sink->n, *m_end = sink->msgs + sink->room;
+	struct flow_msg *m = sink->msgs + sink->n;
+	struct flow_msg *m_end = flow_sink_is_full(sink) ? m : sink->msgs + sink->room;
 	const uint8_t *p = pkt + HDR, *end = pkt + len;
 	uint64_t charge = r->charged;
 	uint32_t seq = r->next_seq;
@@ -527,6 +531,7 @@ struct flow_rx_result flow_rx(struct flow *f, const uint8_t *pkt, uint32_t len, 
 	if (n == 0)
 		return rx_any(f, pkt, len, buf, now_ns, sink);
 	sink->n += n;
+	sink->charge += charged - r->charged;
 	r->next_seq += n;
 	r->messages += n;
 	r->charged = charged;

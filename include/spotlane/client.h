@@ -44,7 +44,10 @@ struct spl_client_config {
 	uint32_t calls_max;	     /* calls that have not ended: 16384 */
 	uint32_t waiters_max;	     /* calls among them that wait for a route or for room: 8192 */
 	uint64_t waiting_bytes;	     /* what those may hold: 16 MiB */
-	uint64_t window_bytes;	     /* sent and not yet acknowledged, each lane and class: 1 MiB */
+	uint64_t window_bytes;	     /* sent and not yet acknowledged, each lane and class: 1 MiB. A
+					message of n bytes counts as the next multiple of 256 of
+					n + 112 + its metadata, and when it is full messages wait
+					until half is acknowledged (S-LIM-13) */
 	uint32_t routes_max;	     /* cached places of Spots: 65536 */
 	uint32_t message_max;	     /* largest payload in or out: 1 MiB */
 	const char *const *channels; /* that this client takes part in; copied. None */

@@ -68,7 +68,7 @@ static void make_shared(struct t_node *n, const struct t_node_conf *c)
 	atomic_init(&n->sh.lease_deadline, UINT64_MAX);
 	n->sh.trace = SPL_TRACE_DEFAULT;
 	for (int i = 0; i < WIRE_CLASSES; i++)
-		atomic_init(&n->sh.credit[i], CREDIT_POOL);
+		atomic_init(&n->sh.credit[i], n->credit);
 }
 
 void t_node_start(struct t_node *n, const struct t_node_conf *c)
@@ -103,6 +103,7 @@ void t_node_start(struct t_node *n, const struct t_node_conf *c)
 	};
 
 	memset(n, 0, sizeof(*n));
+	n->credit = c->credit ? c->credit : CREDIT_POOL;
 	make_shared(n, c);
 	for (unsigned i = 0; i < c->n_stages; i++) {
 		uint32_t which;
@@ -576,8 +577,8 @@ void t_node_stop(struct t_node *n)
 		tx_fini(&n->lane[i]->tx);
 	}
 	CU_ASSERT_EQUAL(t_pool_used(n->sh.pool), n->mbufs_used);
-	CU_ASSERT_EQUAL(atomic_load(&n->sh.credit[WIRE_APP]), CREDIT_POOL);
-	CU_ASSERT_EQUAL(atomic_load(&n->sh.credit[WIRE_INFRA]), CREDIT_POOL);
+	CU_ASSERT_EQUAL(atomic_load(&n->sh.credit[WIRE_APP]), n->credit);
+	CU_ASSERT_EQUAL(atomic_load(&n->sh.credit[WIRE_INFRA]), n->credit);
 	for (unsigned i = 0; i < n->sh.lanes; i++)
 		lane_destroy(n->lane[i]);
 	tx_net_destroy(n->sh.tx_net);

@@ -25,6 +25,7 @@ struct t_node_conf {
 	uint32_t records;	 /* of a lane; 0: 65536 */
 	uint64_t heap_bytes;	 /* of a lane; 0: 32 MiB */
 	uint32_t timers;	 /* of a lane; 0: 4096 */
+	uint64_t credit;	 /* that the node may grant, of each class; 0: 256 MiB */
 	const uint64_t *fake_ns; /* NULL: the real clock; else nanoseconds, which the test moves */
 	const struct spl_stage *const *stages;
 	unsigned n_stages;
@@ -70,7 +71,8 @@ struct t_node {
 	struct t_peer *peer[T_NODE_PEERS];
 	unsigned n_peers;
 	int stats_fd;
-	unsigned mbufs_used;	       /* base line */
+	unsigned mbufs_used; /* base line */
+	uint64_t credit;
 	struct lane_event *event[256]; /* raised and not given back */
 	unsigned n_events;
 	unsigned failures; /* LANE_EV_FAILED, and the last of them */

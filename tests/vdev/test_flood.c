@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A lane whose device always has more: what a pass takes, and when acknowledgements go. One lane;
- * the clock is the test's.
+/* A lane whose device always has more: what a pass takes, of whom, and when acknowledgements go.
+ * One lane; the clock is the test's.
  */
 #include "common/wire_msg.h"
 #include "tests/lib/t_main.h"
@@ -31,9 +31,23 @@ static int on_spend(struct spl_turn *turn, void *state, const struct spl_message
 	return SPL_DONE;
 }
 
+/* Which peer the messages came from, in the order of their turns. */
+static uint8_t came_from[4096];
+static unsigned n_came;
+static uint64_t note_takes; /* ns */
+
+static int on_note(struct spl_turn *turn, void *state, const struct spl_message *msg)
+{
+	now += note_takes;
+	if (n_came < T_COUNT(came_from))
+		came_from[n_came++] = *(const uint8_t *)msg->payload;
+	return SPL_DONE;
+}
+
 static const struct spl_handler handlers[] = {{"count", SPL_TAKES_SEND, on_count},
 					      {"get", SPL_TAKES_REQUEST, on_get},
-					      {"spend", SPL_TAKES_SEND, on_spend}};
+					      {"spend", SPL_TAKES_SEND, on_spend},
+					      {"note", SPL_TAKES_SEND, on_note}};
 static const struct spl_stage stage = {
 	.api = SPL_STAGE_API,
 	.size = sizeof(struct spl_stage),
@@ -51,13 +65,16 @@ static int eal_init(void)
 	return t_eal_start(1);
 }
 
-static void start_with(unsigned peers, uint32_t pool_low)
+static void start_with(unsigned peers, uint32_t pool_low, uint32_t records)
 {
 	struct t_node_conf c = {.lanes = 1, .stages = stages, .n_stages = 1, .fake_ns = &now};
 
 	c.pool_low = pool_low;
+	c.records = records;
 
 	now = 1000000000;
+	n_came = 0;
+	note_takes = 0;
 	t_node_start(&node, &c);
 	for (unsigned i = 0; i < peers; i++)
 		t_node_peer(&node);
@@ -68,7 +85,7 @@ static void start_with(unsigned peers, uint32_t pool_low)
 
 static void start(unsigned peers)
 {
-	start_with(peers, 0);
+	start_with(peers, 0, 0);
 }
 
 /* The peer queues `n` messages for "s", each of which fills a packet. */
@@ -86,6 +103,21 @@ static void queue(struct t_peer *p, unsigned n, const char *packet, uint32_t bud
 		wire_msg_put(m, &h);
 		t_peer_raw(p, 0, m, sizeof(m));
 	}
+}
+
+/* The peer queues `n` messages "note" for "s" that say who it is, of `bytes` each; small ones share
+ * packets. */
+static void queue_notes(unsigned peer, unsigned n, uint32_t bytes)
+{
+	static uint8_t m[WIRE_MSG_BYTES + 65536];
+	struct wire_msg h = {.kind = SPL_MSG_SPOT_SEND,
+			     .target = spl_spot_key("s", 1),
+			     .packet = spl_packet_key("note", 4)};
+
+	wire_msg_put(m, &h);
+	m[WIRE_MSG_BYTES] = (uint8_t)peer;
+	while (n-- > 0)
+		t_peer_raw(node.peer[peer], 0, m, WIRE_MSG_BYTES + bytes);
 }
 
 static void queue_all(unsigned n, const char *packet)
@@ -141,7 +173,7 @@ static void test_flood_does_not_hold_replies_back(void)
 /* While buffers are low a pass takes no more than one burst, so that copying out keeps up. */
 static void test_flood_waits_for_buffers(void)
 {
-	start_with(3, UINT32_MAX);
+	start_with(3, UINT32_MAX, 0);
 	while (t_node_counter(&node, SPL_C_MBUFS_LOW) == 0)
 		t_node_step(&node);
 	queue_all(40, "count");
@@ -207,7 +239,69 @@ static void test_flood_deadlines_begin_late_in_a_pass(void)
 	stop();
 }
 
+/* Until all of them had their turns; the clock goes `us` a step. */
+static void take_notes(unsigned n, unsigned us)
+{
+	for (int steps = 0; n_came < n && steps < 100000; steps++) {
+		now += us * US;
+		t_node_step(&node);
+	}
+	CU_ASSERT_FATAL(n_came >= n);
+}
+
+/* The most that came of one peer without another one's in between, from `at` on. */
+static unsigned longest_run(unsigned at, unsigned peer)
+{
+	unsigned longest = 0, run = 0;
+
+	for (; at < n_came; at++) {
+		run = came_from[at] == peer ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	return longest;
+}
+
+/* One burst, nearly all of it packets full of one peer's messages: it has its share, and the other
+ * one is next, not last. */
+static void test_share_of_a_flooding_peer(void)
+{
+	enum { FLOOD = 600, SHARE = LANE_PEER_BYTES / 256, PACKET = 32 };
+	unsigned other = 0;
+
+	start(2);
+	queue_notes(0, FLOOD, 1);
+	queue_notes(1, 1, 1);
+	CU_ASSERT(step(SPL_C_TURNS) > SHARE + PACKET); /* the rest of the round is its as well */
+	take_notes(FLOOD + 1, 10);
+	while (came_from[other] == 0)
+		other++;
+	CU_ASSERT(other >= SHARE);
+	CU_ASSERT(other < SHARE + PACKET); /* of the packet that goes beyond it */
+	stop();
+}
+
+/* The Spot is slow and records are short, so that messages of all three wait in their flows: each
+ * has a share, and the next round begins with the one behind it. */
+static void test_shares_go_round(void)
+{
+	enum { PEERS = 3, EACH = 900, SHARE = LANE_PEER_BYTES / 256 };
+	unsigned first = 0;
+
+	start_with(PEERS, 0, 64);
+	note_takes = 100 * US;
+	for (unsigned i = 0; i < PEERS; i++)
+		queue_notes(i, EACH, 1);
+	take_notes(PEERS * EACH, 10);
+	while (came_from[first] == 0) /* the first one came before there was any other */
+		first++;
+	for (unsigned i = 0; i < PEERS; i++)
+		CU_ASSERT(longest_run(first, i) <= SHARE);
+	stop();
+}
+
 static const struct t_case cases[] = {
+	T(test_share_of_a_flooding_peer, "S-FAIR-4"),
+	T(test_shares_go_round, "S-FAIR-4"),
 	T(test_flood_is_taken_in_several_bursts),
 	T(test_flood_does_not_hold_replies_back),
 	T(test_flood_waits_for_buffers),

@@ -258,6 +258,45 @@ static void test_full_waiting_room_refuses_at_once(void)
 	end();
 }
 
+/* A full window is one until half of it is acknowledged. The node takes 256 messages of its first
+ * credit and as many when they have ended; each message counts as 256 bytes, however small. */
+static void test_window_opens_at_half(void)
+{
+	enum { WINDOW = 600, CREDIT = 256, MORE = 300 };
+	struct spl_client_config conf;
+	struct spl_client_stats s;
+	struct spl_client_message m;
+	struct fake_result r = {0};
+	uint64_t number = 1, before;
+
+	fake_config(&conf);
+	conf.window_bytes = WINDOW * 256;
+	begin(&conf);
+	m = fake_message(&room, &number);
+	CU_ASSERT_EQUAL(spl_client_send(c, &m, fake_keep, &r, NULL), 0);
+	fake_run(f, c, 100);
+	CU_ASSERT_EQUAL(r.runs, 1); /* the place is known, the flow is open */
+	f->credit[WIRE_APP] = 0;
+	f->keeps_credit = true;
+	spl_client_stats(c, &s);
+	before = s.messages_sent;
+	for (unsigned i = 0; i < WINDOW + MORE; i++)
+		CU_ASSERT_EQUAL(spl_client_send(c, &m, fake_keep, &r, NULL), 0);
+	fake_run(f, c, 300);
+	spl_client_stats(c, &s);
+	CU_ASSERT_EQUAL(s.messages_sent - before, WINDOW); /* 344 of them are on the way */
+	CU_ASSERT_EQUAL(s.calls_waiting, MORE);
+	CU_ASSERT_EQUAL(fake_count(f, SPL_MSG_SPOT_SEND, number), 1 + CREDIT);
+	fake_consume(f);
+	f->keeps_credit = true;
+	fake_run(f, c, 300);
+	spl_client_stats(c, &s);
+	CU_ASSERT_EQUAL(s.messages_sent - before, WINDOW + MORE);
+	CU_ASSERT_EQUAL(s.calls_waiting, 0);
+	fake_consume(f);
+	end();
+}
+
 static void test_bytes_that_wait_are_bounded(void)
 {
 	static uint8_t payload[40000];
@@ -451,6 +490,7 @@ static const struct t_case cases[] = {
 	T(test_cancelled_send_frees_its_place, "S-COMPL-9"),
 	T(test_full_waiting_room_refuses_at_once, "S-LIM-5", "S-LIM-9"),
 	T(test_bytes_that_wait_are_bounded, "S-LIM-9"),
+	T(test_window_opens_at_half, "S-LIM-13"),
 	T(test_request_waits_for_room_within_the_send_timeout, "S-DIR-8"),
 	T(test_pending_calls_are_bounded),
 	T(test_replies_pass_while_sends_wait, "S-LIM-14"),

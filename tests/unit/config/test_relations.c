@@ -186,7 +186,16 @@ static void limits_fit_together(void)
 				   "spot_queue_bytes = 16777216; };\n",
 		       "t.cfg:4: limits.spot_queue_bytes: ", "at least 16781312");
 	t_conf_refused(T_CONF_GOOD "limits: { credit_pool_bytes = 1000; };\n",
-		       "t.cfg:3: limits.credit_pool_bytes: ", "at least 1052672, or 0");
+		       "t.cfg:3: limits.credit_pool_bytes: ", "at least 1221480");
+	/* one that is not named is bounded by what else holds messages */
+	t_conf_refused(T_CONF_GOOD "limits: { records_per_lane = 64; };\n",
+		       "t.cfg:3: limits.records_per_lane: ", "at least 1221480");
+	t_conf_refused(T_CONF_GOOD "dataplane: { lane_memory_mb = 1; };\n",
+		       "t.cfg:3: dataplane.lane_memory_mb: ", "holds 786432 bytes");
+	t_conf_refused(T_CONF_GOOD "dataplane: { mbufs = 1024; };\n"
+				   "limits: { message_max_bytes = 4000000; };\n",
+		       "t.cfg:3: dataplane.mbufs: ", "holds 1835008 bytes");
+	conf_free(t_conf_accepted(T_CONF_GOOD "limits: { credit_pool_bytes = 1221480; };\n"));
 }
 
 static void readonly_group_needs_an_open_socket(void)

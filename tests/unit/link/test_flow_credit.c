@@ -319,6 +319,55 @@ static void test_credit_idle_sender_gives_back(void)
 	one_stop(&o);
 }
 
+/* It knows of nothing to give back, but it has asked: what its handlers' ends gave it, and it was
+ * not told yet, is reserved for it. */
+static void test_credit_untold_is_given_back(void)
+{
+	static uint8_t data[20000];
+	struct flow_params p;
+	const uint8_t *rec;
+	struct one o;
+	struct raw r;
+
+	small_params(&p);
+	one_start(&o, &p, POOL);
+	CU_ASSERT_EQUAL(flow_send(o.f, WIRE_APP, data, 10000, NULL), 0);
+	CU_ASSERT_EQUAL(flow_send(o.f, WIRE_APP, data, 10000, NULL), 0);
+	while (one_tx(&o) > 0)
+		;
+	raw_begin(&r, WIRE_INFRA, 0);
+	raw_credit(&r, SPL_REC_CREDIT, WIRE_APP, 0, 2 * wire_charge(10000));
+	CU_ASSERT(one_uses(&o, &r, SPL_USE_ACK, 0));
+	while (one_tx(&o) > 0)
+		;
+	raw_begin(&r, WIRE_INFRA, 1);
+	raw_ack(&r, WIRE_APP, 17, 18);
+	CU_ASSERT(one_uses(&o, &r, SPL_USE_ACK, 0));
+	CU_ASSERT_EQUAL_FATAL(o.acked, 2);
+	o.now += SECOND;
+	flow_on_timer(o.f, o.now);
+	CU_ASSERT(one_tx(&o) > 0);
+	rec = one_record(&o, SPL_REC_CREDIT_WANTED, WIRE_APP);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(rec);
+	CU_ASSERT_EQUAL(wire_load_u16(rec + 2), 1);
+	CU_ASSERT_EQUAL(wire_load_u64(rec + 8), 2 * wire_charge(10000));
+	/* once: there is nothing more to give back */
+	raw_begin(&r, WIRE_INFRA, 2);
+	raw_credit(&r, SPL_REC_CREDIT, WIRE_APP, 1, 2 * wire_charge(10000) + 16384);
+	CU_ASSERT(one_uses(&o, &r, SPL_USE_ACK, 0));
+	CU_ASSERT_EQUAL(flow_send(o.f, WIRE_APP, data, 100, NULL), 0);
+	while (one_tx(&o) > 0)
+		;
+	raw_begin(&r, WIRE_INFRA, 3);
+	raw_ack(&r, WIRE_APP, 18, 1);
+	CU_ASSERT(one_uses(&o, &r, SPL_USE_ACK, 0));
+	o.now += SECOND;
+	flow_on_timer(o.f, o.now);
+	while (one_tx(&o) > 0)
+		CU_ASSERT_PTR_NULL(one_record(&o, SPL_REC_CREDIT_WANTED, WIRE_APP));
+	one_stop(&o);
+}
+
 /* Receiver side: the pool has it back at once, the new epoch is confirmed, nonsense refused. */
 static void test_credit_given_back(void)
 {
@@ -374,6 +423,7 @@ static const struct t_case cases[] = {
 	T(test_credit_minimum, "S-LIM-14"),
 	T(test_credit_tight_pool),
 	T(test_credit_idle_sender_gives_back),
+	T(test_credit_untold_is_given_back, "S-LIM-10"),
 	T(test_credit_given_back),
 };
 

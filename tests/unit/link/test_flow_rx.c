@@ -330,6 +330,41 @@ static void test_rx_sink_is_full(void)
 	one_stop(&o);
 }
 
+/* A sink is full by what its messages cost as well, and takes the one that goes beyond it: of large
+ * messages that become whole together two, of those in one packet as many as are in it. */
+static void test_rx_sink_is_full_by_charge(void)
+{
+	struct one o;
+	struct raw r;
+
+	one_start(&o, NULL, POOL);
+	o.sink.charge_max = 2 * wire_charge(1000) - 1;
+	for (uint32_t i = 3; i > 0; i--) {
+		raw_begin(&r, WIRE_APP, i);
+		raw_message(&r, i, 1000);
+		CU_ASSERT(one_uses(&o, &r, SPL_USE_DATA, 0));
+	}
+	raw_begin(&r, WIRE_APP, 0);
+	raw_message(&r, 0, 1000);
+	CU_ASSERT(one_uses(&o, &r, SPL_USE_DATA, 2));
+	CU_ASSERT_EQUAL(o.sink.charge, 2 * wire_charge(1000));
+	CU_ASSERT(flow_drain(o.f, &o.sink)); /* still full */
+	CU_ASSERT_EQUAL(o.sink.n, 2);
+	o.sink.charge = 0;
+	CU_ASSERT_FALSE(flow_drain(o.f, &o.sink));
+	CU_ASSERT_EQUAL(o.sink.n, 4);
+	one_consume(&o);
+	o.sink.charge = 0;
+	raw_begin(&r, WIRE_APP, 4);
+	for (uint32_t i = 4; i < 20; i++)
+		raw_message(&r, i, 10);
+	CU_ASSERT(one_uses(&o, &r, SPL_USE_DATA, 16));
+	raw_begin(&r, WIRE_APP, 5);
+	raw_message(&r, 20, 10);
+	CU_ASSERT(one_uses(&o, &r, SPL_USE_DATA, 0));
+	one_stop(&o);
+}
+
 static void test_rx_window(void)
 {
 	struct one o;
@@ -383,6 +418,7 @@ static const struct t_case cases[] = {
 	T(test_rx_old_message_new_number),
 	T(test_rx_order_and_classes),
 	T(test_rx_sink_is_full),
+	T(test_rx_sink_is_full_by_charge, "S-FAIR-4"),
 	T(test_rx_window),
 	T(test_rx_sequence_wraps),
 };
