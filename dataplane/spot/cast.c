@@ -44,12 +44,6 @@ void spot_subs_end(struct spot_lane *l, struct spot *s)
 	}
 }
 
-void spot_cast_put(struct spot_lane *l, struct spot_rec *cast)
-{
-	if (--cast->refs == 0)
-		spot_rec_end(l, cast);
-}
-
 void spot_cast_returned(struct spot_lane *l, uint32_t token)
 {
 	spot_cast_put(l, &l->recs[token]);
@@ -187,59 +181,135 @@ enum spl_message_fail spot_cast_in(struct spot_lane *l, struct spot_rec *r,
 	return SPL_FAIL_COUNT;
 }
 
+/* What a step of a publish gives its subscribers, and what of it is written once for all of them.
+ */
+struct giving {
+	struct spot_rec *cast;
+	struct spot_kind *kind;	 /* of the last one */
+	uint32_t stage, of_kind; /* and how many were of it one after another */
+	uint32_t cost, all;
+	uint32_t *ready_link; /* where the next one goes into the ready set */
+	uint32_t ready_tail;
+	bool traced;
+};
+
+static inline __attribute__((always_inline)) void giving_begin(struct spot_lane *l,
+							       struct spot_rec *cast,
+							       struct giving *g)
+{
+	*g = (struct giving){.cast = cast,
+			     .stage = UINT32_MAX,
+			     .cost = (uint32_t)spot_cost_of(cast),
+			     .ready_tail = l->ready_tail,
+			     .traced = spot_traces_flows(l)};
+	g->ready_link =
+		l->ready_tail ? &spot_at(l, l->ready_tail)->gate.ready_next : &l->ready_head;
+}
+
+/* From here on of another kind. */
+static inline __attribute__((always_inline)) void giving_kind(struct spot_lane *l, struct giving *g,
+							      uint32_t stage)
+{
+	if (g->of_kind) {
+		g->kind->pending += g->of_kind;
+		g->kind->payload += (uint64_t)g->of_kind * g->cast->msg.payload_bytes;
+	}
+	g->all += g->of_kind;
+	g->of_kind = 0;
+	g->stage = stage;
+	g->kind = &l->kinds[stage];
+}
+
+static inline __attribute__((always_inline)) void giving_end(struct spot_lane *l, struct giving *g)
+{
+	giving_kind(l, g, 0);
+	l->ready_tail = g->ready_tail;
+	g->cast->refs += g->all;
+	spot_count(l, SPL_C_MESSAGES_ACCEPTED, g->all);
+	spot_count(l, SPL_C_MESSAGES_QUEUED, g->all);
+}
+
+/* spot_app_append(), whose ends of the ready set are in `g`. */
+static inline __attribute__((always_inline)) void append(struct spot_lane *l, struct giving *g,
+							 struct spot *s, uint32_t spot,
+							 struct spot_rec *r)
+{
+	uint32_t i = spot_rec_index(l, r);
+
+	r->next = 0;
+	if (s->app.head)
+		l->recs[s->app.tail].next = i;
+	else
+		s->app.head = i;
+	s->app.tail = i;
+	if (s->gate.flags & (SPOT_F_HELD | SPOT_F_READY))
+		return;
+	s->gate.flags |= SPOT_F_READY;
+	s->gate.ready_next = 0;
+	*g->ready_link = spot;
+	g->ready_link = &s->gate.ready_next;
+	g->ready_tail = spot;
+}
+
 /* A record for one subscriber: its first line only, the message is the publish's own. A Spot that
  * is full, not Ready or closing is passed over at once, as is everybody when records are short
- * (S-MCAST-8). True when it is in the queue. */
-static inline bool deliver(struct spot_lane *l, struct spot_rec *cast, uint32_t sub, uint32_t cost)
+ * (S-MCAST-8). */
+static inline __attribute__((always_inline)) void give(struct spot_lane *l, struct giving *g,
+						       struct spot *s, uint32_t spot, uint32_t sub)
 {
-	struct spot *s = spot_at(l, l->topics.subs[sub].spot);
-	struct spot_kind *kind = spot_kind_of(l, s);
 	struct spot_rec *r;
 
-	if (s->gate.state != SPOT_S_READY || s->app.count >= kind->queue_count ||
-	    s->app.bytes + (uint64_t)cost > kind->queue_bytes)
-		return false;
+	if (__builtin_expect(s->stage != g->stage, 0))
+		giving_kind(l, g, s->stage);
+	if (s->gate.state != SPOT_S_READY || !spot_has_room(g->kind, s, g->cost))
+		return;
 	r = spot_rec_get(l, false);
 	if (!r)
-		return false;
-	spot_app_reserve(s, kind, cost, cast->msg.payload_bytes);
-	r->cost = cost;
+		return;
+	s->app.count++;
+	s->app.bytes += g->cost;
+	g->of_kind++;
+	r->cost = g->cost;
 	r->buf = NULL;
 	r->packet = sub;
 	r->charge = 0;
 	r->kind = SPL_MSG_PUBLISH;
 	r->origin = SPOT_FROM_CAST;
 	r->flags = 0;
-	r->cast = cast;
-	if (spot_traces_flows(l))
-		spot_flow_pass(l, cast, r);
-	spot_app_append(l, s, r);
-	cast->refs++;
-	return true;
+	r->cast = g->cast;
+	if (g->traced)
+		spot_flow_pass(l, g->cast, r);
+	append(l, g, s, spot, r);
 }
 
 /* The first publish of the line, to at most `max` subscriptions more; how many it looked at. */
 static unsigned cast_some(struct spot_lane *l, struct spot_rec *cast, unsigned max)
 {
-	uint64_t cost =
-		(uint64_t)cast->msg.payload_bytes + cast->msg.metadata_bytes + SPOT_RECORD_COST;
-	struct spot_topics *t = &l->topics;
-	unsigned looked = 0, delivered = 0;
+	const struct spot_sub *subs = l->topics.subs, *o = &subs[l->topics.cast_at];
+	uint32_t at = l->topics.cast_at;
+	unsigned looked = 0;
+	struct spot *s = at ? spot_at(l, o->spot) : NULL;
+	struct giving g;
 
-	for (; t->cast_at && looked < max; looked++) {
-		uint32_t at = t->cast_at;
-		const struct spot_sub *o = &t->subs[at];
+	giving_begin(l, cast, &g);
+	for (; at && looked < max; looked++) {
+		uint32_t sub = at, spot = o->spot;
+		bool wanted = o->packet == cast->packet && o->stamp <= cast->stamp;
+		struct spot *here = s;
 
-		t->cast_at = o->next;
-		if (o->next)
-			__builtin_prefetch(spot_at(l, t->subs[o->next].spot), 1);
-		if (o->packet != cast->packet || o->stamp > cast->stamp)
-			continue;
-		cast->msg.packet = o->packet_name;
-		delivered += deliver(l, cast, at, (uint32_t)cost);
+		if (wanted)
+			cast->msg.packet = o->packet_name;
+		at = o->next;
+		if (at) {
+			o = &subs[at];
+			s = spot_at(l, o->spot);
+			__builtin_prefetch(s, 1);
+		}
+		if (wanted)
+			give(l, &g, here, spot, sub);
 	}
-	spot_count(l, SPL_C_MESSAGES_ACCEPTED, delivered);
-	spot_count(l, SPL_C_MESSAGES_QUEUED, delivered);
+	l->topics.cast_at = at;
+	giving_end(l, &g);
 	return looked;
 }
 

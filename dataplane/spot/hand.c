@@ -41,6 +41,14 @@ void spot_mem_give(struct spot_lane *l, void *p)
 	l->mem_own--;
 }
 
+void spot_rec_lets_go(struct spot_lane *l, struct spot_rec *r)
+{
+	if (r->origin == SPOT_FROM_CAST)
+		spot_cast_put(l, r->cast);
+	else
+		spot_mem_give(l, r->mem);
+}
+
 bool spot_rec_move(struct spot_lane *l, struct spot_rec *r)
 {
 	uint8_t *mem = spot_mem_take(l, (size_t)r->msg.payload_bytes + r->msg.metadata_bytes + 1);

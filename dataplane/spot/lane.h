@@ -159,6 +159,7 @@ static inline struct spot_rec *spot_rec_get(struct spot_lane *l, bool lifecycle)
 /* hand.c: buffers and memory that go back. */
 void *spot_mem_take(struct spot_lane *l, size_t bytes);
 void spot_mem_give(struct spot_lane *l, void *p);
+void spot_rec_lets_go(struct spot_lane *l, struct spot_rec *r); /* of its publish, or its memory */
 
 static inline void spot_done_add(struct spot_lane *l, void *buf, uint8_t origin, uint64_t flow,
 				 uint32_t charge)
@@ -170,21 +171,21 @@ static inline void spot_done_add(struct spot_lane *l, void *buf, uint8_t origin,
 	l->done[l->done_count++] = (struct spot_done){buf, flow, charge, origin};
 }
 
-/* cast.c: a subscriber's record, or the way to the subscribers, has done with a publish. */
-void spot_cast_put(struct spot_lane *l, struct spot_rec *cast);
-
 /* Gives back what the record holds, and the record. */
 static inline void spot_rec_end(struct spot_lane *l, struct spot_rec *r)
 {
-	if (__builtin_expect(r->mem != NULL, 0)) {
-		if (r->origin == SPOT_FROM_CAST)
-			spot_cast_put(l, r->cast);
-		else
-			spot_mem_give(l, r->mem);
-	}
+	if (__builtin_expect(r->mem != NULL, 0))
+		spot_rec_lets_go(l, r);
 	if (l->ended_count == SPOT_DONE_MAX)
 		spot_done_flush(l);
 	l->ended[l->ended_count++] = r;
+}
+
+/* A subscriber's record, or the way to the subscribers, has done with a publish. */
+static inline void spot_cast_put(struct spot_lane *l, struct spot_rec *cast)
+{
+	if (--cast->refs == 0)
+		spot_rec_end(l, cast);
 }
 
 /* Moves the bytes of `r` out of its buffer; false when lane memory is short. */
