@@ -161,7 +161,7 @@ static void released(struct auth *a, struct auth_work *w, enum auth_tx_rc rc, co
 		return;
 	case AUTH_TX_FAILED:
 	case AUTH_TX_EXHAUSTED: /* the id stays unusable until this is done (A-LOC-42) */
-		auth_log(a, AUTH_LOG_WARN, "release %.*s: %s", (int)w->id.len, w->id.b, text);
+		auth_log(a, AUTH_LOG_WARN, "release of a Spot: %s: trying again", text);
 		auth_work_retry(a, w);
 		return;
 	}
@@ -198,7 +198,7 @@ void auth_close_note(struct auth *a, const struct auth_work *w, const struct aut
 		a->host.late |= kind == SPL_E_DEADLINE_EXCEEDED;
 		a->host.teardown_failed |= kind != SPL_E_DEADLINE_EXCEEDED;
 	}
-	auth_log(a, AUTH_LOG_WARN, "closing %.*s: %s: %s", (int)w->id.len, w->id.b,
+	auth_log(a, AUTH_LOG_WARN, "closing of a Spot type=%.*s: %s: %s", w->type.len, w->type.b,
 		 spl_error_name(kind), e->u.answer.text ? e->u.answer.text : "on_closing failed");
 }
 

@@ -331,7 +331,7 @@ static void undo_done(struct auth *a, struct auth_work *w, enum auth_tx_rc rc, c
 		return;
 	case AUTH_TX_FAILED:
 	case AUTH_TX_EXHAUSTED: /* the id stays unusable until this is done */
-		auth_log(a, AUTH_LOG_WARN, "cancel %.*s: %s", (int)w->id.len, w->id.b, text);
+		auth_log(a, AUTH_LOG_WARN, "cancel of a creation: %s: trying again", text);
 		auth_work_retry(a, w);
 		return;
 	}
@@ -361,7 +361,7 @@ static void adopted(struct auth *a, struct auth_work *w, enum auth_tx_rc rc, con
 		return;
 	case AUTH_TX_FAILED:
 	case AUTH_TX_EXHAUSTED:
-		auth_log(a, AUTH_LOG_WARN, "adopt %.*s: %s", (int)w->id.len, w->id.b, text);
+		auth_log(a, AUTH_LOG_WARN, "adoption of a Spot: %s: trying again", text);
 		auth_work_retry(a, w);
 		return;
 	}
@@ -440,8 +440,8 @@ static void published(struct auth *a, struct auth_work *w, const struct auth_eve
 		return;
 	}
 	/* The dataplane does not have it: a Ready row without an object must not stay. */
-	auth_log(a, AUTH_LOG_ERROR, "publish %.*s: %s: its row is released", (int)w->id.len,
-		 w->id.b, e->u.answer.text ? e->u.answer.text : "refused");
+	auth_log(a, AUTH_LOG_ERROR, "a Spot cannot be published: %s: its row is released",
+		 e->u.answer.text ? e->u.answer.text : "refused");
 	tell_owner(a, w, SPL_E_UNAVAILABLE, "the dataplane lost it");
 	w->state = AUTH_W_RELEASING;
 	auth_tx(a, w, AUTH_T17);

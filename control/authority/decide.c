@@ -94,8 +94,9 @@ static void damaged(struct auth *a, struct auth_op *op, const char *what, int er
 {
 	if (op->verb == AUTH_RESOLVE)
 		op->r.route = AUTH_ROUTE_FAILED;
-	auth_log(a, AUTH_LOG_ERROR, "%s row of %.*s: %s: it cannot be used until it is repaired",
-		 what, (int)op->id.len, op->id.b, strerror(-err));
+	auth_log(a, AUTH_LOG_ERROR,
+		 "the %s row of a Spot is damaged: %s: it cannot be used until it is repaired",
+		 what, strerror(-err));
 	auth_op_finish(a, op, SPL_E_INTERNAL_FAILURE, "its %s row is damaged: %s", what,
 		       strerror(-err));
 }

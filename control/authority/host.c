@@ -265,6 +265,17 @@ static void updated(struct auth *a, int64_t node)
 	}
 }
 
+/* Somebody who lives has an id of ours (S-ID-7). */
+static void ids_taken(struct auth *a, const char *why)
+{
+	const struct spl_name *mesh = &a->cfg.mesh, *rid = &a->host.id.rid;
+
+	auth_log(a, AUTH_LOG_ERROR,
+		 "spotlane.runtime.mesh_node.routing_id_conflict mesh=%.*s rid=%.*s", mesh->len,
+		 mesh->b, rid->len, rid->b);
+	auth_host_start_failed(a, why);
+}
+
 /* What the host's rows say after a conflict or a lost answer. */
 static void settle(struct auth *a, struct store_req *r)
 {
@@ -297,7 +308,7 @@ static void settle(struct auth *a, struct store_req *r)
 		else if (own && h->adopts)
 			auth_host_retry(a); /* its lease of before has yet to end */
 		else if (r[0].rc == STORE_OK)
-			auth_host_start_failed(a, "the owner id is taken");
+			ids_taken(a, "the owner id is taken");
 		else
 			auth_host_go(a, AUTH_H_GRANT); /* the lease may be gone by now */
 	} else if (!mine) {
@@ -306,8 +317,7 @@ static void settle(struct auth *a, struct store_req *r)
 		if (node_mine && r[2].rc == STORE_OK && r[3].rc == STORE_OK)
 			published(a, r[1].u.read.item.mr, r[2].u.read.item.mr, r[3].u.read.item.cr);
 		else if (r[1].rc == STORE_OK || r[3].rc == STORE_OK)
-			auth_host_start_failed(
-				a, "node RID or Entry Spot id is claimed by another node");
+			ids_taken(a, "node RID or Entry Spot id is claimed by another node");
 		else
 			auth_host_go(a, AUTH_H_PUBLISH);
 	} else if (node_mine) {

@@ -196,8 +196,7 @@ static void done(struct auth *a, struct auth_step *st, struct store_req *r, size
 		int err = id.n ? row_obj_get(&row, e->val.p, e->val.n) : -EBADMSG;
 
 		if (err) {
-			auth_log(a, AUTH_LOG_ERROR, "row of %.*s is damaged: left alone", (int)id.n,
-				 (const char *)id.p);
+			auth_log(a, AUTH_LOG_ERROR, "the row of a Spot is damaged: left alone");
 			continue;
 		}
 		if (one_row(a, s, id, &row, e->cr, e->mr)) {

@@ -97,8 +97,7 @@ static void on_host_ready(struct host *h, const struct auth_host_id *id, int64_t
 	h->id = *id;
 	h->has_id = true;
 	h->lease_deadline = (uint64_t)deadline;
-	log_info(HOST_MODULE, "lifecycle rid=%.*s lifecycle=%016llx lease_gen=%lld", id->rid.len,
-		 id->rid.b, (unsigned long long)id->lifecycle, (long long)id->lease_gen);
+	log_info(HOST_MODULE, "a lifecycle begins rid=%.*s", id->rid.len, id->rid.b);
 	host_send_identity(h);
 	if (!h->life_written)
 		host_life_write(h);

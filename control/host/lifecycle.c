@@ -67,8 +67,8 @@ static void start_lifecycle(struct host *h)
 		h->life_written =
 			true;	    /* it would not have its identity otherwise; again, because */
 		host_life_write(h); /* the store may be another one */
-		log_info(HOST_MODULE, "resuming the lifecycle rid=%.*s lifecycle=%016llx",
-			 h->id.rid.len, h->id.rid.b, (unsigned long long)h->id.lifecycle);
+		log_info(HOST_MODULE, "resuming the lifecycle rid=%.*s", h->id.rid.len,
+			 h->id.rid.b);
 	}
 	h->life_epoch = h->epoch;
 	host_event(h, &e);

@@ -87,14 +87,20 @@ static void send_back(struct agent *a)
 	}
 }
 
-/* For people: a callback of a stage that failed and whose sender was not told (S-TIMER-13). */
+/* For people: a callback of a stage that failed and whose sender was not told (S-TURN-10). Only of
+ * a timer the log says which Spot it was (S-TIMER-13, S-OBS-6). */
 static void agent_failed(struct agent *a, struct lane_event *e)
 {
-	log_warn("stage", "%s failed type=%s spot=%.*s %s=%.*s kind=%s untold=%llu",
-		 e->op ? "timer" : "handler", e->stage->desc->type, e->id.len,
-		 (const char *)e->id.b, e->op ? "timer" : "packet", (int)e->bytes,
-		 (const char *)e->data, spl_error_name(e->error),
-		 (unsigned long long)e->correlation);
+	const char *type = e->stage->desc->type, *kind = spl_error_name(e->error);
+	unsigned long long untold = e->correlation;
+
+	if (e->op)
+		log_warn("stage", "timer failed type=%s spot=%.*s timer=%.*s kind=%s untold=%llu",
+			 type, e->id.len, e->id.b, (int)e->bytes, (const char *)e->data, kind,
+			 untold);
+	else
+		log_warn("stage", "handler failed type=%s packet=%.*s kind=%s untold=%llu", type,
+			 (int)e->bytes, (const char *)e->data, kind, untold);
 	agent_event_back(a, e);
 }
 

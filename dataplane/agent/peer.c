@@ -204,8 +204,9 @@ static void on_up(struct agent *a, const struct assoc_event *ev)
 		agent_send(a, cmd);
 	}
 	show_link(a, ev->slot);
-	log_info("agent", "peer is up rid=%.*s slot=%u lanes=%u", peer->rid.len, peer->rid.b,
-		 ev->slot, p->lanes);
+	log_info("agent",
+		 "spotlane.runtime.mesh_node.peer_changed mesh=%.*s rid=%.*s state=ready lanes=%u",
+		 a->cfg.mesh.len, a->cfg.mesh.b, peer->rid.len, peer->rid.b, p->lanes);
 }
 
 static void finish_down(struct agent *a, uint32_t slot)
@@ -223,6 +224,12 @@ static void lane_let_go(struct agent *a, struct agent_command *cmd)
 		finish_down(a, (uint32_t)cmd->tag);
 }
 
+static const char *const down_names[] = {
+#define SPL_X(num, sym, name, help) [num] = name,
+	ASSOC_DOWNS(SPL_X)
+#undef SPL_X
+};
+
 static void on_down(struct agent *a, const struct assoc_event *ev)
 {
 	struct agent_peer *p = &a->peer[ev->slot];
@@ -234,8 +241,10 @@ static void on_down(struct agent *a, const struct assoc_event *ev)
 		finish_down(a, ev->slot);
 		return;
 	}
-	log_info("agent", "peer is down rid=%.*s slot=%u reason=%u", p->rid.len, p->rid.b, ev->slot,
-		 ev->reason);
+	log_info("agent",
+		 "spotlane.runtime.mesh_node.peer_changed mesh=%.*s rid=%.*s state=not_connected "
+		 "reason=%s",
+		 a->cfg.mesh.len, a->cfg.mesh.b, p->rid.len, p->rid.b, down_names[ev->reason]);
 	p->is_ending = true;
 	p->waiting = a->sh.lanes;
 	for (unsigned i = 0; i < a->sh.lanes; i++) {
@@ -255,6 +264,19 @@ void agent_peers_free(struct agent *a)
 		free_flows(a, &a->peer[i]);
 }
 
+/* Whoever sends packets can be one, so that they must not fill the log. */
+static void tell_conflict(struct agent *a)
+{
+	static struct log_rate rate = LOG_RATE(1, 10000);
+	struct spl_name rid;
+
+	if (assoc_conflict(a->assoc, &rid))
+		log_limited(&rate, LOG_LEVEL_WARN, "agent",
+			    "spotlane.runtime.mesh_node.routing_id_conflict mesh=%.*s rid=%.*s: "
+			    "a peer with the RID of another one is refused",
+			    a->cfg.mesh.len, a->cfg.mesh.b, rid.len, rid.b);
+}
+
 void agent_peers_poll(struct agent *a)
 {
 	struct assoc_event ev;
@@ -267,5 +289,6 @@ void agent_peers_poll(struct agent *a)
 		else if (ev.type == ASSOC_DOWN)
 			on_down(a, &ev);
 	}
+	tell_conflict(a);
 	segment_set(&a->sh.stats->associations, assoc_count(a->assoc));
 }

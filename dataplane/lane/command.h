@@ -117,7 +117,8 @@ struct lane_event {
 	uint64_t object_generation;
 	struct spl_key key;
 	const struct spot_stage *stage; /* FAILED */
-	struct spl_name id;   /* MISSING, ACTIVATE, CREATE (len 0: none), CLOSE_WANTED, FAILED */
+	struct spl_name id;   /* MISSING, ACTIVATE, CREATE (len 0: none), CLOSE_WANTED, FAILED (of a
+				 timer) */
 	struct spl_name type; /* ACTIVATE, CREATE */
 };
 

@@ -401,8 +401,8 @@ static void env_failed(void *host, const struct spot_failure *f)
 	e->buf = lane_buf(name, LANE_BUF_MEM);
 	e->correlation = l->failures_missed;
 	e->stage = f->stage;
-	e->id.len = f->id->len;
-	memcpy(e->id.b, f->id->b, f->id->len);
+	if (f->is_timer) /* what the log may name (S-OBS-6) */
+		e->id = *f->id;
 	l->failures_missed = 0;
 	l->failure_at = l->now_ns + LANE_FAILURE_NS;
 	lane_event_raise(l, e);

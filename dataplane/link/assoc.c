@@ -381,6 +381,15 @@ bool assoc_event(struct assoc *a, uint64_t now_ns, struct assoc_event *out)
 	return true;
 }
 
+bool assoc_conflict(struct assoc *a, struct spl_name *rid)
+{
+	if (!a->has_conflict)
+		return false;
+	*rid = a->conflict;
+	a->has_conflict = false;
+	return true;
+}
+
 uint64_t assoc_next_timer(const struct assoc *a)
 {
 	if (a->ev_head != a->ev_tail)

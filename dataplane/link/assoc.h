@@ -123,6 +123,10 @@ struct assoc_result assoc_rx(struct assoc *a, const struct assoc_addr *from, con
 uint32_t assoc_tx(struct assoc *a, uint8_t *out, uint32_t room, struct assoc_addr *to,
 		  uint64_t now_ns);
 
+/* Takes the RID of a newcomer that was refused because this side, or a later lifecycle of a peer,
+ * has it. One is kept until it is taken, and those that come meanwhile are not. False: none. */
+bool assoc_conflict(struct assoc *a, struct spl_name *rid);
+
 /* When assoc_tx() or assoc_event() may have something; ASSOC_NEVER for never. */
 uint64_t assoc_next_timer(const struct assoc *a);
 

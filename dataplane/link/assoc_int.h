@@ -77,6 +77,8 @@ struct assoc {
 	uint64_t sweep_next;
 	struct assoc_queued *events; /* ring; an association has at most UP and DOWN in it */
 	uint32_t ev_mask, ev_head, ev_tail;
+	bool has_conflict; /* not taken yet; until then no other is kept */
+	struct spl_name conflict;
 };
 
 /* assoc.c */

@@ -35,6 +35,14 @@ static struct assoc_result refuse(struct assoc *a, const uint8_t *nonce, uint64_
 	return dropped(drop);
 }
 
+static void note_conflict(struct assoc *a, struct pack_bytes rid)
+{
+	if (a->has_conflict)
+		return;
+	a->has_conflict = true;
+	spl_name_set(&a->conflict, rid.p, rid.len);
+}
+
 static struct assoc_result accept_init(struct assoc *a, const struct wire_init *m, uint32_t slot,
 				       uint64_t now, struct assoc_answer *answer)
 {
@@ -90,9 +98,11 @@ static struct assoc_result welcome(struct assoc *a, const struct assoc_addr *fro
 		if (memcmp(s->nonce, m->nonce, sizeof(s->nonce)) == 0 &&
 		    s->peer.tx_id == m->self.id && assoc_addr_equal(&s->peer.addr, from))
 			return accept_init(a, m, old, now, answer);
-		if (m->self.lifecycle < s->peer.lifecycle)
+		if (m->self.lifecycle < s->peer.lifecycle) {
+			note_conflict(a, m->self.rid);
 			return refuse(a, m->nonce, m->self.id, WIRE_REFUSE_LIFECYCLE,
 				      SPL_DROP_LIFECYCLE, now, answer);
+		}
 	}
 	dial = crossing_dial(a, from);
 	if (dial != ASSOC_NONE && we_win(a, m->self.rid))
@@ -131,6 +141,8 @@ static struct assoc_result on_init(struct assoc *a, const struct assoc_addr *fro
 	else if ((m.want_lifecycle && m.want_lifecycle != a->p.lifecycle) ||
 		 name_equal(&a->p.rid, m.self.rid))
 		no = WIRE_REFUSE_LIFECYCLE;
+	if (no == WIRE_REFUSE_LIFECYCLE && name_equal(&a->p.rid, m.self.rid))
+		note_conflict(a, m.self.rid);
 	if (no)
 		return refuse(a, m.nonce, m.self.id, no,
 			      no == WIRE_REFUSE_LIFECYCLE ? SPL_DROP_LIFECYCLE

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # spotctl against live daemons: every command once in text and in JSON, and each exit status.
 # timeout: 60
-# clauses: S-ACT-1 S-ACT-5 A-LOC-30 S-IDLE-3
+# clauses: S-ACT-1 S-ACT-5 S-OBS-6 S-IDLE-3
 # shellcheck source=tests/smoke/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -48,19 +48,19 @@ status 0 -j spot request lobby roll
 status 1 -j spot send nobody say --payload x
 status 0 spot send lobby say --payload x # too short: the room fails, and nobody is told but the log
 must_wait_for 'a line about the handler that failed' 10 \
-  grep -q 'handler failed type=room spot=lobby packet=say kind=ProtocolError' "$dir/dataplane.log"
+  grep -q 'handler failed type=room packet=say kind=ProtocolError' "$dir/dataplane.log"
 # A cart starts with its first message, whoever asks at once, and goes when nobody uses it.
 status 1 spot request cart-1 list
 grep -q NotFound "$dir/out" || fail 'a message without the type started a cart'
 for i in 1 2 3 4; do
-  ctl spot send cart-1 add --payload tea --instance cart > /dev/null 2> "$dir/send.$i" &
+  ctl spot send cart-1 add --payload oolong --instance cart > /dev/null 2> "$dir/send.$i" &
   senders[i]=$!
 done
 for i in 1 2 3 4; do
   wait "${senders[i]}" || fail "sender $i: $(cat "$dir/send.$i")"
 done
 status 0 -j spot request cart-1 list --instance cart
-[[ $(jq -r .reply "$dir/out") == '4 tea' ]] || fail "the cart: $(cat "$dir/out")"
+[[ $(jq -r .reply "$dir/out") == '4 oolong' ]] || fail "the cart: $(cat "$dir/out")"
 cart=$(generation_of cart-1)
 must_wait_for 'the cart to be evicted' 10 is_missing cart-1
 status 1 spot request cart-1 list
@@ -73,7 +73,8 @@ status 1 spot request cart-2 list --instance room
 grep -q NotFound "$dir/out" || fail "not NotFound: $(cat "$dir/out")"
 status 1 spot get-or-create cart-2 cart
 grep -q InvalidOperation "$dir/out" || fail "not InvalidOperation: $(cat "$dir/out")"
-status 0 -j spot find "$(node_field entry_spot)"
+entry_spot=$(node_field entry_spot) lifecycle=$(node_field lifecycle)
+status 0 -j spot find "$entry_spot"
 [[ $(jq -r .kind "$dir/out") == entry ]] || fail 'the Entry Spot'
 status 1 spot request "$(node_field entry_spot)" anything
 grep -q 'not handled (NotFound)' "$dir/out" || fail "the Entry Spot: $(cat "$dir/out")"
@@ -116,6 +117,12 @@ status 0 -j spot close "$(cat "$dir/ref")"
 status 1 -j spot close "$(cat "$dir/ref")"
 grep -q '"closed": *false' "$dir/out" || fail 'closed twice'
 status 1 spot request lobby roll
+# A client comes and goes.
+run_load --clients 1 --spots 5 --seconds 1 --quiet > "$dir/load.out" || fail "load: $(cat "$dir/load.out")"
+peer='spotlane.runtime.mesh_node.peer_changed mesh=default rid=[^ ]* state='
+grep -q "${peer}ready lanes=1" "$dir/dataplane.log" || fail 'no peer in the log'
+must_wait_for 'the end of the peer in the log' 10 \
+  grep -q "${peer}not_connected reason=closed" "$dir/dataplane.log"
 kill -STOP "$control_pid"
 status 4 -t 1 node show
 kill -CONT "$control_pid"
@@ -126,3 +133,9 @@ wait "$follower" || true
 grep -q "state *Draining" "$dir/status.out" || fail "status --follow: $(cat "$dir/status.out")"
 status 3 node show
 ! laws_hold 2> /dev/null || fail 'the laws hold without a daemon'
+# Whatever was done to them, no Spot, payload or generation is in a log.
+generation=$(jq -r .objectGeneration "$dir/ref")
+for word in lobby nobody cart- room- oolong "$lifecycle" "$(printf %x "$lifecycle")" "$entry_spot" \
+  "generation=$generation" lease_gen; do
+  ! grep -e "$word" "$dir/control.log" "$dir/dataplane.log" || fail "'$word' is in the log"
+done

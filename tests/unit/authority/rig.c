@@ -464,6 +464,18 @@ void rig_release_store(void)
 	rig_run();
 }
 
+/* What does not fit is not kept. */
+static void rig_log(const char *text)
+{
+	size_t n = strlen(text);
+
+	if (rig.log_n + n + 2 > sizeof(rig.log))
+		return;
+	memcpy(rig.log + rig.log_n, text, n);
+	rig.log[rig.log_n + n] = '\n';
+	rig.log_n += n + 1;
+}
+
 void rig_run(void)
 {
 	struct auth_effect fx;
@@ -515,6 +527,7 @@ void rig_run(void)
 			break;
 		case AUTH_FX_LOG:
 			rig.errors += fx.u.log.level == AUTH_LOG_ERROR;
+			rig_log(fx.u.log.text);
 			if (getenv("RIG_LOG"))
 				printf("log: %s\n", fx.u.log.text);
 			break;

@@ -89,6 +89,8 @@ struct rig {
 	struct rig_reply *replies;
 	unsigned n_replies;
 	unsigned host_ready, lease_told, lease_lost, inventories, stopped, forced, checks, errors;
+	char log[16384]; /* every line, each with a newline behind it */
+	size_t log_n;
 	unsigned gone; /* lifecycles that the host was told to forget */
 	struct auth_host_id id;
 	int64_t deadline;

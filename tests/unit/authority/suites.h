@@ -6,6 +6,6 @@
 #include "tests/lib/t_main.h"
 
 extern const struct t_suite suite_create, suite_trouble, suite_doubt, suite_close, suite_host,
-	suite_instance, suite_stop, suite_resume, suite_dead, suite_random;
+	suite_instance, suite_stop, suite_resume, suite_dead, suite_log, suite_random;
 
 #endif

@@ -123,6 +123,7 @@ static void test_claim_conflict(void)
 		struct auth_event e = {.kind = AUTH_EV_HOST_START};
 		struct auth_effect fx;
 		bool stopped = false;
+		unsigned told = 0;
 
 		rig_make(&rig.a);
 		CU_ASSERT_EQUAL(auth_event(rig.a, &e, rig.now), 0);
@@ -132,9 +133,12 @@ static void test_claim_conflict(void)
 				auth_store_done(rig.a, fx.u.store, rig.now);
 			}
 			stopped |= fx.kind == AUTH_FX_HOST_STOPPED;
+			told += fx.kind == AUTH_FX_LOG &&
+				strstr(fx.u.log.text, "mesh_node.routing_id_conflict");
 			CU_ASSERT_NOT_EQUAL(fx.kind, AUTH_FX_HOST_READY);
 		}
 		CU_ASSERT_TRUE(stopped);
+		CU_ASSERT_EQUAL(told, 1);
 		auth_destroy(rig.a);
 		rig.a = first;
 	}

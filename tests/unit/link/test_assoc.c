@@ -111,6 +111,26 @@ static void test_assoc_refuses(void)
 	}
 }
 
+/* A newcomer that has the very RID of this node. */
+static void test_assoc_rid_conflict(void)
+{
+	struct assoc_params pa = params("rid-b", 10), pb = params("rid-b", 20);
+	struct spl_name rid;
+
+	now = 1000 * SECOND;
+	start(&na, 1, &pa);
+	start(&nb, 2, &pb);
+	assoc_dial(na.a, &nb.addr, 0, now);
+	run(pair, 2, SECOND, NULL);
+	CU_ASSERT_EQUAL(na.refusals, 1);
+	CU_ASSERT_EQUAL(assoc_count(nb.a), 0);
+	CU_ASSERT_TRUE(assoc_conflict(nb.a, &rid));
+	CU_ASSERT(rid.len == 5 && memcmp(rid.b, "rid-b", 5) == 0);
+	CU_ASSERT_FALSE(assoc_conflict(nb.a, &rid));
+	CU_ASSERT_FALSE(assoc_conflict(na.a, &rid));
+	stop_pair();
+}
+
 /* The first INIT of a, as bytes. */
 static uint32_t first_init(struct node *x, const struct node *to, uint8_t *out)
 {
@@ -220,6 +240,7 @@ static void test_assoc_replay(void)
 	struct assoc_addr to;
 	struct node old;
 	uint32_t len;
+	struct spl_name rid;
 
 	now = 1000 * SECOND;
 	start(&na, 1, &pa);
@@ -251,12 +272,17 @@ static void test_assoc_replay(void)
 	CU_ASSERT_EQUAL(nb.ups, 2);
 	CU_ASSERT_EQUAL(nb.downs, 1);
 	CU_ASSERT_EQUAL(nb.last_down.reason, ASSOC_DOWN_LIFECYCLE);
+	CU_ASSERT_FALSE(assoc_conflict(nb.a, &rid));
 	CU_ASSERT_EQUAL(assoc_rx(nb.a, &na.addr, second, len, now, &answer).drop,
 			SPL_DROP_LIFECYCLE);
 	CU_ASSERT_EQUAL(wire_kind(answer.b), SPL_PKT_REFUSE);
 	events(&nb);
 	CU_ASSERT_EQUAL(assoc_count(nb.a), 1);
 	CU_ASSERT_EQUAL(nb.ups, 2);
+	/* which is a conflict of RIDs, told once; to have started again was none */
+	CU_ASSERT_TRUE(assoc_conflict(nb.a, &rid));
+	CU_ASSERT(rid.len == 5 && memcmp(rid.b, "rid-a", 5) == 0);
+	CU_ASSERT_FALSE(assoc_conflict(nb.a, &rid));
 	stop(&old);
 	stop_pair();
 }
@@ -422,6 +448,7 @@ static const struct t_case cases[] = {
 	T(test_assoc_connects),
 	T(test_assoc_connects_over_loss),
 	T(test_assoc_refuses),
+	T(test_assoc_rid_conflict, "S-OBS-6"),
 	T(test_assoc_other_version),
 	T(test_assoc_cookie),
 	T(test_assoc_never_amplifies),
