@@ -7,6 +7,7 @@
 
 #include "common/dp.h"
 #include "control/authority/authority.h"
+#include "control/host/ends.h"
 #include "control/server/server.h"
 #include "control/store/store.h"
 
@@ -26,8 +27,7 @@ struct host_measured {
 	struct spl_histogram renew_late, shutdown[2]; /* stopped, force_stopped */
 };
 
-#define HOST_ENDS_MAX 8	  /* ends of the node that observers may still get */
-#define HOST_LOOK_MS  100 /* between two looks at observers whose time is over */
+#define HOST_LOOK_MS 100 /* between two looks at observers whose time is over */
 
 /* What makes a status another one; no gaps, because it is compared as bytes. */
 struct host_status_key {
@@ -41,12 +41,7 @@ struct host_status_key {
 struct host_status {
 	struct host_status_key now;
 	uint64_t sequence;
-	struct {
-		uint64_t sequence;
-		json_t *status;
-	} ends[HOST_ENDS_MAX];
-	unsigned n_ends;
-	uint64_t ends_lost, ends_lost_at;
+	struct host_ends ends;
 	TAILQ_HEAD(, host_observer) observers;
 	uv_timer_t timer;
 };

@@ -5,8 +5,8 @@
  * Each change of the status has a number. An observer is a call that waits for one behind the
  * number that it knows: it keeps its place itself, so a slow one costs nothing and holds nobody up.
  * It gets the newest status, and how many it has missed; but an end of the node (Stopped, Error)
- * that it has not seen comes first. Of these the newest HOST_ENDS_MAX are kept. How many observers
- * wait at once is bounded by the clients of the management socket.
+ * that it has not seen comes first, of those that ends.h still has. How many observers wait at once
+ * is bounded by the clients of the management socket.
  */
 #include "control/host/host_priv.h"
 
@@ -96,27 +96,15 @@ static bool is_end(const struct host_status_key *k)
 
 /* ---- observers ---- */
 
-/* The oldest end behind `after`, or the newest status. */
 static json_t *answer_for(const struct host *h, uint64_t after)
 {
 	const struct host_status *s = &h->status;
-	uint64_t first = after + 1, number = s->sequence, ends = 0;
-	json_t *o = NULL;
+	struct host_next next = host_ends_next(&s->ends, after, s->sequence);
+	json_t *o = next.end ? json_copy(next.end) : status_json(h);
 
-	for (unsigned i = 0; i < s->n_ends; i++) {
-		if (s->ends[i].sequence <= after)
-			continue;
-		if (!o) {
-			number = s->ends[i].sequence;
-			o = s->ends[i].status;
-		}
-	}
-	if (s->ends_lost_at > after)
-		ends = s->ends_lost;
-	o = o ? json_copy(o) : status_json(h);
-	json_object_set_new(o, "coalesced",
-			    json_integer(number > first ? (json_int_t)(number - first) : 0));
-	json_object_set_new(o, "discarded_terminal", json_integer((json_int_t)ends));
+	json_object_set_new(o, "coalesced", json_integer((json_int_t)next.coalesced));
+	json_object_set_new(o, "discarded_terminal",
+			    json_integer((json_int_t)next.discarded_terminal));
 	return o;
 }
 
@@ -143,19 +131,6 @@ static void on_timer(uv_timer_t *t)
 		uv_timer_stop(t);
 }
 
-static void keep_end(struct host_status *s, json_t *status)
-{
-	if (s->n_ends == HOST_ENDS_MAX) {
-		s->ends_lost++;
-		s->ends_lost_at = s->ends[0].sequence;
-		json_decref(s->ends[0].status);
-		memmove(s->ends, s->ends + 1, (HOST_ENDS_MAX - 1) * sizeof(s->ends[0]));
-		s->n_ends--;
-	}
-	s->ends[s->n_ends].sequence = s->sequence;
-	s->ends[s->n_ends++].status = status;
-}
-
 void host_status_look(struct host *h)
 {
 	struct host_status_key k = key_of(h);
@@ -173,7 +148,7 @@ void host_status_look(struct host *h)
 	h->status.now = k;
 	h->status.sequence++;
 	if (is_end(&k))
-		keep_end(&h->status, status_json(h));
+		host_ends_keep(&h->status.ends, h->status.sequence, status_json(h));
 	while (!TAILQ_EMPTY(&h->status.observers))
 		answer(h, TAILQ_FIRST(&h->status.observers));
 }
@@ -219,7 +194,5 @@ void host_status_close(struct host *h)
 {
 	while (!TAILQ_EMPTY(&h->status.observers))
 		answer(h, TAILQ_FIRST(&h->status.observers));
-	for (unsigned i = 0; i < h->status.n_ends; i++)
-		json_decref(h->status.ends[i].status);
-	h->status.n_ends = 0;
+	host_ends_free(&h->status.ends);
 }

@@ -225,8 +225,10 @@ enum spl_exit {
 	X(STATUS_SHOW, "inbound_queued", INT, "of them, waiting for a turn") \
 	X(STATUS_SHOW, "inbound_active", INT, "of them, in a turn that waits") \
 	X(STATUS_SHOW, "receive_paused", BOOL, "peers are granted nothing more now") \
-	X(STATUS_SHOW, "coalesced", INT, "statuses between `after` and this one") \
-	X(STATUS_SHOW, "discarded_terminal", INT, "ends of the node that are kept no longer") \
+	X(STATUS_SHOW, "coalesced", INT, \
+	  "statuses between `after` and this one, but for ends that are kept no longer") \
+	X(STATUS_SHOW, "discarded_terminal", INT, \
+	  "ends of the node behind `after` that are kept no longer") \
 	X(METRICS_SHOW, "samples", ROWS, "every instrument, and every value of its labels") \
 	X(METRICS_SHOW, "samples[].name", TEXT, "instrument") \
 	X(METRICS_SHOW, "samples[].labels", TEXT, "name=\"value\", separated by commas") \
