@@ -46,7 +46,7 @@ struct auth_status {
 	bool lease_held;
 	int64_t lease_deadline;	  /* local, ns; 0 without */
 	uint32_t spots, reserved; /* of the capacity row */
-	uint32_t ops, waiters, pending;
+	uint32_t ops, waiters, pending, pending_max;
 	uint64_t created, rejected, failed, closed, reclaimed; /* since the start */
 	uint64_t batches, conflicts, unknowns;		       /* store */
 };
@@ -80,5 +80,15 @@ int64_t auth_next_tick(const struct auth *a);
 bool auth_next(struct auth *a, struct auth_effect *out);
 
 void auth_status(const struct auth *a, struct auth_status *out);
+
+/* Spots of a type, as its capacity row says. */
+struct auth_type_status {
+	const struct spl_name *name; /* until the next event */
+	enum spl_kind kind;
+	uint32_t active, reserved, limit; /* 0: no limit */
+};
+
+/* Of type `i` of this lifecycle; false: there are no more. */
+bool auth_type_status(const struct auth *a, size_t i, struct auth_type_status *out);
 
 #endif

@@ -371,4 +371,19 @@ void auth_status(const struct auth *a, struct auth_status *out)
 	out->ops = a->n_ops;
 	out->waiters = a->n_waiters;
 	out->pending = a->n_pending;
+	out->pending_max = a->cfg.pending_max;
+}
+
+bool auth_type_status(const struct auth *a, size_t i, struct auth_type_status *out)
+{
+	if (i >= a->n_types)
+		return false;
+	*out = (struct auth_type_status){
+		.name = &a->types[i].t.name,
+		.kind = a->types[i].t.kind,
+		.active = a->types[i].active,
+		.reserved = a->types[i].reserved,
+		.limit = a->types[i].t.limit,
+	};
+	return true;
 }

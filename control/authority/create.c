@@ -168,6 +168,12 @@ static void tell_owner(struct auth *a, struct auth_work *w, int kind, const char
 		auth_op_finish(a, op, kind, "%s", text);
 }
 
+static void met(struct auth_work *w, enum auth_obstacle o)
+{
+	if (w->op)
+		w->op->r.obstacle = o;
+}
+
 static void fail(struct auth *a, struct auth_work *w, int kind, const char *text)
 {
 	tell_owner(a, w, kind, text);
@@ -263,10 +269,12 @@ static void reserved(struct auth *a, struct auth_work *w, enum auth_tx_rc rc, co
 		auth_work_end(a, w, false);
 		return;
 	case AUTH_TX_STALE:
+		met(w, AUTH_MET_FENCE);
 		fail(a, w, SPL_E_UNAVAILABLE, "the owner lease is gone");
 		return;
 	case AUTH_TX_FAILED:
 	case AUTH_TX_EXHAUSTED:
+		met(w, AUTH_MET_STORE);
 		fail(a, w, SPL_E_INTERNAL_FAILURE, text);
 		return;
 	}
@@ -285,15 +293,18 @@ static void committed(struct auth *a, struct auth_work *w, enum auth_tx_rc rc, c
 			auth_work_command(a, w, AUTH_FX_PUBLISH);
 		return;
 	case AUTH_TX_CONFLICT:
+		met(w, AUTH_MET_OWNER);
 		tell_owner(a, w, SPL_E_UNAVAILABLE, "the reservation was taken away");
 		discard(a, w, ROW_NO_RESULT, SPL_E_UNAVAILABLE, "");
 		return;
 	case AUTH_TX_STALE:
+		met(w, AUTH_MET_FENCE);
 		tell_owner(a, w, SPL_E_UNAVAILABLE, "the owner lease is gone");
 		discard(a, w, ROW_NO_RESULT, SPL_E_UNAVAILABLE, "");
 		return;
 	case AUTH_TX_FAILED:
 	case AUTH_TX_EXHAUSTED:
+		met(w, AUTH_MET_STORE);
 		tell_owner(a, w, SPL_E_INTERNAL_FAILURE, text);
 		discard(a, w, ROW_FAILED, SPL_E_INTERNAL_FAILURE, "the commit failed");
 		return;

@@ -85,6 +85,7 @@ void auth_op_store_failed(struct auth *a, struct auth_op *op, const struct store
 {
 	const char *text = a->batch.b.text;
 
+	op->r.obstacle = AUTH_MET_STORE;
 	if (op->verb == AUTH_RESOLVE)
 		op->r.route = AUTH_ROUTE_FAILED;
 	auth_op_finish(a, op, SPL_E_UNAVAILABLE, "%s", text[0] ? text : "store: read failed");
@@ -99,6 +100,12 @@ static void damaged(struct auth *a, struct auth_op *op, const char *what, int er
 		 what, strerror(-err));
 	auth_op_finish(a, op, SPL_E_INTERNAL_FAILURE, "its %s row is damaged: %s", what,
 		       strerror(-err));
+}
+
+static void mismatch(struct auth *a, struct auth_op *op, enum spl_kind kind)
+{
+	op->r.obstacle = kind != op->kind ? AUTH_MET_KIND : AUTH_MET_TYPE;
+	auth_op_finish(a, op, SPL_E_TYPE_MISMATCH, "the id belongs to another type");
 }
 
 /* ---- no row ---- */
@@ -137,8 +144,10 @@ static void decide_create_in_transition(struct auth *a, struct auth_op *op, stru
 		auth_op_own(a, op, w); /* its own attempt, whose first caller is gone */
 		return;
 	}
+	if (w->state == AUTH_W_CLOSING || w->state == AUTH_W_RELEASING)
+		op->r.obstacle = AUTH_MET_CLOSING;
 	if (!same_type)
-		auth_op_finish(a, op, SPL_E_TYPE_MISMATCH, "the id belongs to another type");
+		mismatch(a, op, w->kind);
 	else if (op->verb == AUTH_CREATE)
 		auth_op_finish(a, op, SPL_E_ALREADY_EXISTS, "the id is taken");
 	else
@@ -218,6 +227,8 @@ static void decide_owner(struct auth *a, struct auth_op *op, bool usable)
 	switch (op->verb) {
 	case AUTH_GET_OR_CREATE:
 	case AUTH_ACTIVATE:
+		op->r.obstacle =
+			!usable || n->e.state == AUTH_ROW_READY ? AUTH_MET_OWNER : AUTH_MET_CLOSING;
 		if (!usable)
 			auth_op_finish(a, op, SPL_E_UNAVAILABLE, "its owner is gone");
 		else if (n->e.state == AUTH_ROW_READY)
@@ -308,7 +319,7 @@ static void decide_row(struct auth *a, struct auth_op *op, const struct row_obj 
 	bool creates = auth_verb_creates(op->verb);
 
 	if (creates && (row->kind != op->kind || !auth_name_is(&op->type, row->type))) {
-		auth_op_finish(a, op, SPL_E_TYPE_MISMATCH, "the id belongs to another type");
+		mismatch(a, op, row->kind);
 		return;
 	}
 	if (op->verb == AUTH_CREATE) {

@@ -96,6 +96,17 @@ struct auth_entry {
 	bool unavailable; /* the recorded owner is gone */
 };
 
+/* What stood in the way of a creation last, for those who count. */
+enum auth_obstacle {
+	AUTH_FREE_WAY,
+	AUTH_MET_OWNER,	  /* somebody has the id */
+	AUTH_MET_KIND,	  /* as another kind */
+	AUTH_MET_TYPE,	  /* as another type */
+	AUTH_MET_CLOSING, /* it was being closed */
+	AUTH_MET_STORE,	  /* the store failed */
+	AUTH_MET_FENCE,	  /* the owner lease was gone */
+};
+
 struct auth_reply {
 	enum auth_verb verb;
 	uint64_t tag;
@@ -112,8 +123,9 @@ struct auth_reply {
 	int64_t valid_until;		  /* RESOLVE READY: the owner's local lease deadline, ns */
 	const struct auth_entry *entries; /* LIST */
 	size_t n_entries;
-	struct auth_bytes next;	  /* LIST: token of the next page; n = 0: last */
-	uint32_t reclaimed, kept; /* RECLAIM_*: rows freed; rows that changed meanwhile */
+	struct auth_bytes next;	     /* LIST: token of the next page; n = 0: last */
+	enum auth_obstacle obstacle; /* CREATE.., also of one that came to a Spot */
+	uint32_t reclaimed, kept;    /* RECLAIM_*: rows freed; rows that changed meanwhile */
 };
 
 /* ---- events ---- */

@@ -463,6 +463,7 @@ static void part_closed(struct host *h)
 	if (--h->closing)
 		return;
 	statseg_unmap(&h->stats);
+	free(h->activations);
 	free(h->config);
 	if (h->closed)
 		h->closed(h->closed_arg);

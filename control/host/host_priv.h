@@ -2,8 +2,8 @@
 /* Inside of the host. host.c: life, effects of the authority. dataplane.c: what comes from the
  * dataplane. lifecycle.c, commands.c: what goes there. life.c: which lifecycles have ended. mesh.c:
  * control messages of clients and handlers. methods.c, calls.c, show.c, stages.c,
- * trace.c, metrics.c, status.c: the management methods.
- * dpconf.c: the configuration as the dataplane gets it.
+ * trace.c, metrics.c, status.c: the management methods. activations.c: what metrics.c shows of
+ * them. dpconf.c: the configuration as the dataplane gets it.
  */
 #ifndef SPL_CONTROL_HOST_PRIV_H
 #define SPL_CONTROL_HOST_PRIV_H
@@ -45,6 +45,8 @@ struct host_wait {
 	/* MESH */
 	uint64_t connection, corr;
 	uint8_t op;
+	uint64_t since; /* of a start of an Instance Spot; of which type, and 1 */
+	size_t type;
 };
 TAILQ_HEAD(host_waits, host_wait);
 
@@ -98,6 +100,8 @@ struct host {
 	uint32_t lanes;
 	struct auth_type types[AUTH_TYPES_MAX];
 	size_t n_types;
+	struct host_activations *activations; /* [n_types]; of this process: */
+	uint64_t activations_epoch;
 	struct host_port_up ports[HOST_PORT_UPS_MAX];
 	unsigned n_ports;
 
@@ -171,6 +175,12 @@ void host_life_ended(struct host *h, const struct spl_name *rid);
 /* ---- mesh.c ---- */
 int host_mesh_op(struct host *h, const struct dplink_msg *m);
 void host_mesh_reply(struct host_wait *w, const struct auth_reply *r);
+
+/* ---- activations.c ---- */
+/* The types are others, or of another dataplane. */
+void host_activations_reset(struct host *h);
+void host_activation_begins(struct host *h, struct host_wait *w, struct auth_bytes type);
+void host_activation_ended(struct host *h, const struct host_wait *w, const struct auth_reply *r);
 
 /* ---- methods.c ---- */
 void host_method_reply(struct host_wait *w, const struct auth_reply *r);

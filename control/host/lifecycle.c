@@ -120,6 +120,9 @@ static void on_configured(void *ctx, uint64_t tag, const struct dplink_end *end)
 	h->refused = false;
 	h->lanes = m.lanes;
 	take_types(h, m.types);
+	if (!h->activations || h->activations_epoch != h->epoch)
+		host_activations_reset(h);
+	h->activations_epoch = h->epoch;
 	take_ports(h, m.ports);
 	host_status_look(h);
 	log_info(HOST_MODULE, "dataplane is ready lanes=%u types=%zu ports=%u hugepages=%u",

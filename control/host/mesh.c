@@ -114,6 +114,8 @@ static int submit(struct host *h, uint64_t corr, const struct dp_mesh_op *m)
 	w->connection = h->connection;
 	w->corr = corr;
 	w->op = m->op;
+	if (m->op == DP_OP_ACTIVATE)
+		host_activation_begins(h, w, r.type);
 	rc = host_submit(h, w, &r);
 	if (rc == 0)
 		return SPL_OK;
@@ -220,6 +222,8 @@ void host_mesh_reply(struct host_wait *w, const struct auth_reply *r)
 	uint8_t *p = NULL;
 	int kind = r->kind, n = 0;
 
+	if (w->op == DP_OP_ACTIVATE)
+		host_activation_ended(h, w, r);
 	/* The route's tags are closed: a missing object is an answer, not an error (A-LOC-52). */
 	if (r->verb == AUTH_RESOLVE && r->route == AUTH_ROUTE_MISSING)
 		kind = SPL_OK;

@@ -20,6 +20,8 @@ static const struct {
 static const char *const outcomes[] = {SPL_REQUEST_OUTCOMES(SPL_X)};
 static const char *const surfaces[] = {SPL_DROP_SURFACES(SPL_X)};
 static const char *const reasons[] = {SPL_DROP_REASONS(SPL_X)};
+static const char *const activation_outcomes[] = {SPL_ACTIVATION_OUTCOMES(SPL_X)};
+static const char *const claim_reasons[] = {SPL_CLAIM_REASONS(SPL_X)};
 #undef SPL_X
 
 void host_measure(struct spl_histogram *m, uint64_t ns)
@@ -138,8 +140,19 @@ void host_inbound(const struct host *h, uint64_t *all, uint64_t *active)
 {
 	*all = stages_sum(h, SPL_S_PENDING_BYTES, SPL_KIND_INVALID);
 	*active = stages_sum(h, SPL_S_ACTIVE_BYTES, SPL_KIND_INVALID);
+	*all += stages_sum(h, SPL_S_STARTING_BYTES, SPL_KIND_INVALID);
 	if (*active > *all) /* the two are not read at one moment */
 		*active = *all;
+}
+
+uint64_t host_replies_waiting(const struct host *h)
+{
+	return LANES_SUM(h, counter[SPL_C_REPLIES_WAITING]);
+}
+
+uint64_t host_replies_max(const struct host *h)
+{
+	return LANES_SUM(h, counter[SPL_C_REPLIES_MAX]);
 }
 
 static void inbound(const struct host *h, json_t *rows)
@@ -151,6 +164,8 @@ static void inbound(const struct host *h, json_t *rows)
 	sample(rows, SPL_M_INBOUND_PENDING, all - active, "state", "queued", NULL);
 	sample(rows, SPL_M_INBOUND_PENDING, active, "state", "active", NULL);
 	sample(rows, SPL_M_INBOUND_PAUSED, statseg_get(&h->stats.s->credit_left) == 0, NULL);
+	sample(rows, SPL_M_COMPLETION_PENDING, host_replies_waiting(h), NULL);
+	sample(rows, SPL_M_COMPLETION_LIMIT, host_replies_max(h), NULL);
 }
 
 static void requests(const struct host *h, json_t *rows, const char *mesh)
@@ -187,6 +202,68 @@ static void requests(const struct host *h, json_t *rows, const char *mesh)
 
 /* ---- what control keeps ---- */
 
+/* A type without a limit of its own has that of the node. */
+static void type_capacity(const struct host *h, json_t *rows, const char *mesh)
+{
+	uint64_t node = (uint64_t)h->cfg->limits.spots_per_lane * h->lanes;
+	struct auth_type_status t;
+
+	for (size_t i = 0; auth_type_status(h->auth, i, &t); i++) {
+		const char *kind = host_kind_name((uint32_t)t.kind);
+		char type[256];
+
+		snprintf(type, sizeof(type), "%.*s", t.name->len, t.name->b);
+		sample(rows, SPL_M_TYPE_ACTIVE, t.active, "mesh_name", mesh, "spot_kind", kind,
+		       "stable_type", type, NULL);
+		sample(rows, SPL_M_TYPE_RESERVED, t.reserved, "mesh_name", mesh, "spot_kind", kind,
+		       "stable_type", type, NULL);
+		if (t.limit || node)
+			sample(rows, SPL_M_TYPE_LIMIT, t.limit ? t.limit : node, "mesh_name", mesh,
+			       "spot_kind", kind, "stable_type", type, NULL);
+	}
+}
+
+static void instance_type(json_t *rows, const char *mesh, const char *type,
+			  const struct host_activations *a)
+{
+	for (unsigned o = 0; o < SPL_AO_COUNT; o++) {
+		sample(rows, SPL_M_ACTIVATIONS, a->ended[o].count, "mesh_name", mesh,
+		       "instance_spot_type", type, "outcome", activation_outcomes[o], NULL);
+		put_histogram(sample(rows, SPL_M_ACTIVATION_DURATION, a->ended[o].count,
+				     "mesh_name", mesh, "instance_spot_type", type, "outcome",
+				     activation_outcomes[o], NULL),
+			      &a->ended[o]);
+	}
+	for (unsigned c = 0; c < SPL_CR_COUNT; c++)
+		sample(rows, SPL_M_CLAIM_CONFLICTS, a->conflicts[c], "mesh_name", mesh,
+		       "instance_spot_type", type, "reason", claim_reasons[c], NULL);
+}
+
+static void instances(const struct host *h, json_t *rows, const char *mesh)
+{
+	for (size_t i = 0; h->activations && i < h->n_types; i++) {
+		const struct spl_name *n = &h->types[i].name;
+		char type[256];
+
+		snprintf(type, sizeof(type), "%.*s", n->len, n->b);
+		if (h->types[i].kind == SPL_KIND_INSTANCE)
+			instance_type(rows, mesh, type, &h->activations[i]);
+	}
+	for (uint32_t i = 0; h->stats.s && i < h->stats.stages; i++) {
+		const struct spl_stage_info *info = statseg_stage(&h->stats, i);
+		char type[sizeof(info->type)];
+
+		snprintf(type, sizeof(type), "%.*s", (int)sizeof(type) - 1, info->type);
+		if (info->kind != SPL_KIND_INSTANCE)
+			continue;
+		sample(rows, SPL_M_INSTANCE_PENDING, host_stage_total(h, i, SPL_S_STARTING),
+		       "mesh_name", mesh, "instance_spot_type", type, NULL);
+		sample(rows, SPL_M_INSTANCE_PENDING_BYTES,
+		       host_stage_total(h, i, SPL_S_STARTING_BYTES), "mesh_name", mesh,
+		       "instance_spot_type", type, NULL);
+	}
+}
+
 static void lifecycle(const struct host *h, json_t *rows, const char *mesh)
 {
 	static const char *const names[] = {"preparing", "serving", "relocating", "relocated",
@@ -204,6 +281,9 @@ static void lifecycle(const struct host *h, json_t *rows, const char *mesh)
 		sample(rows, SPL_M_CAPACITY_LIMIT,
 		       (uint64_t)h->cfg->limits.spots_per_lane * h->lanes, "mesh_name", mesh,
 		       "capacity_scope", "spot", NULL);
+	sample(rows, SPL_M_ACTIVATION_ACTIVE, s.pending, "mesh_name", mesh, NULL);
+	sample(rows, SPL_M_ACTIVATION_LIMIT, s.pending_max, "mesh_name", mesh, NULL);
+	type_capacity(h, rows, mesh);
 	for (unsigned i = 0; i < 2; i++)
 		put_histogram(sample(rows, SPL_M_SHUTDOWN_DURATION, h->measured.shutdown[i].count,
 				     "outcome", i ? "force_stopped" : "stopped", NULL),
@@ -237,6 +317,7 @@ void host_metrics_show(struct mgmt_call *call, const json_t *params, void *ctx)
 		requests(h, rows, mesh);
 	}
 	lifecycle(h, rows, mesh);
+	instances(h, rows, mesh);
 	location(h, rows, mesh);
 	mgmt_reply(call, json_pack("{s:o}", "samples", rows));
 }

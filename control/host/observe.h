@@ -27,6 +27,12 @@ struct host_measured {
 	struct spl_histogram renew_late, shutdown[2]; /* stopped, force_stopped */
 };
 
+/* How starts of Instance Spots of one type ended, and which conflicts they met. */
+struct host_activations {
+	struct spl_histogram ended[SPL_AO_COUNT];
+	uint64_t conflicts[SPL_CR_COUNT];
+};
+
 #define HOST_LOOK_MS 100 /* between two looks at observers whose time is over */
 
 /* What makes a status another one; no gaps, because it is compared as bytes. */
@@ -65,6 +71,9 @@ void host_status_close(struct host *h);
 /* ---- metrics.c ---- */
 /* Payload of accepted work, all and what is active of it: never more. */
 void host_inbound(const struct host *h, uint64_t *all, uint64_t *active);
+/* Replies of all lanes that wait to be sent, and how many could before requests wait. */
+uint64_t host_replies_waiting(const struct host *h);
+uint64_t host_replies_max(const struct host *h);
 void host_metrics_show(struct mgmt_call *call, const json_t *params, void *ctx);
 void host_measure(struct spl_histogram *m, uint64_t ns);
 /* What a store batch came to. */

@@ -44,6 +44,8 @@ static void set_inbound(const struct host *h, json_t *o)
 	json_object_set_new(o, "inbound_active", json_integer((json_int_t)active));
 	json_object_set_new(o, "receive_paused",
 			    json_boolean(statseg_get(&h->stats.s->credit_left) == 0));
+	json_object_set_new(o, "pending_sends", json_integer((json_int_t)host_replies_waiting(h)));
+	json_object_set_new(o, "send_limit", json_integer((json_int_t)host_replies_max(h)));
 }
 
 static json_t *status_json(const struct host *h)
@@ -66,6 +68,7 @@ static json_t *status_json(const struct host *h)
 							 ? (json_int_t)((s->now.deadline - now) /
 									CLOCK_NS_PER_MS)
 							 : 0));
+	json_object_set_new(o, "relocation_result", json_string("none")); /* no Spot ever moves */
 	if (s->now.shutdown)
 		json_object_set_new(
 			o, "shutdown_result",

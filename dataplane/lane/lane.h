@@ -13,6 +13,7 @@
 #ifndef SPL_LANE_LANE_H
 #define SPL_LANE_LANE_H
 
+#include "common/wire_msg.h"
 #include "dataplane/frame/build.h"
 #include "dataplane/frame/neigh_get.h"
 #include "dataplane/lane/command.h"
@@ -38,6 +39,7 @@
 #define LANE_TIMER_STEP	  16u	 /* flows whose timers are looked at in a pass */
 #define LANE_EVENTS	  1024u	 /* events with the agent at once */
 #define LANE_ACK_NS	  20000u /* acknowledgements of a flood go together: so long and a pass */
+#define LANE_HELD_BACK	  8u	 /* part of it that requests leave for replies (S-LIM-12) */
 #define LANE_LATE_PART	  16u /* part of the lane's memory that replies to one peer may wait in */
 #define LANE_COPY_OUT	  64u /* messages moved out of buffers in a pass */
 #define LANE_FAILURE_NS	  1000000000u /* at most one failed callback is told in so long */
@@ -133,6 +135,9 @@ struct lane_message {
 	struct spl_target target; /* its key is what a record points to */
 	uint8_t data[] __attribute__((aligned(16)));
 };
+
+/* What a reply without payload takes of the lane's memory. */
+#define LANE_REPLY_BYTES ((sizeof(struct lane_message) + WIRE_MSG_BYTES + 8 + 15) & ~(size_t)15)
 
 /* The data of a lane_message of kind SPOT_KIND_CAST: what the sending lane keeps until it has the
  * message back. */
@@ -245,6 +250,12 @@ static inline void lane_dropped(struct lane *l, bool no_room)
 
 	c += no_room ? SPL_DR_BACKPRESSURE : SPL_DR_DECODE_ERROR;
 	__atomic_store_n(c, *c + 1, __ATOMIC_RELAXED);
+}
+
+/* A reply begins to wait for room (`n` 1), or does no longer (-1). */
+static inline void lane_reply_waits(struct lane *l, int n)
+{
+	lane_count(l, SPL_C_REPLIES_WAITING, (uint64_t)n);
 }
 
 /* Buffer handles of records and replies: a pointer and what it is. */

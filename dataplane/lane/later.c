@@ -21,6 +21,8 @@ int lane_push(struct lane *l, struct lane_message *m, unsigned to, uint64_t unti
 	if (!reply && l->n_later >= l->later_max)
 		return -ETIMEDOUT;
 	l->n_later += !reply;
+	if (reply)
+		lane_reply_waits(l, 1);
 	m->until_ns = until_ns;
 	m->next = NULL;
 	if (q->head)
@@ -57,6 +59,8 @@ static void retry(struct lane *l, unsigned to)
 		else if (!push(l, m, to))
 			return;
 		l->n_later -= !reply;
+		if (reply)
+			lane_reply_waits(l, -1);
 		q->head = next;
 	}
 }

@@ -134,6 +134,7 @@ void lane_flow_send(struct lane *l, struct lane_flow *f, struct lane_message *m)
 	    flow_send(f->flow, (enum wire_class)m->cls, m->data, m->bytes, m) != 0) {
 		m->next = NULL;
 		f->late_bytes += m->bytes;
+		lane_reply_waits(l, 1);
 		if (f->late_tail)
 			f->late_tail->next = m;
 		else

@@ -34,7 +34,7 @@ static void read_clocks(struct lane *l)
 	/* The heap holds back an eighth, so that replies find room when requests fill it; one a
 	 * pass always starts, because its end may be what frees the heap. */
 	spot_lane_set(l->spots, cycles, l->pool_is_low,
-		      lanemem_left(l->mem) > l->mem->bytes / 8 ? UINT32_MAX : 1);
+		      lanemem_left(l->mem) > l->mem->bytes / LANE_HELD_BACK ? UINT32_MAX : 1);
 }
 
 /* One look at the level a pass; the clock that the trace shows is set again now and then. */

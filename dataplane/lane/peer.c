@@ -125,6 +125,7 @@ static void flow_end(struct lane *l, struct lane_flow *f)
 	while ((m = f->late_head)) {
 		f->late_head = m->next;
 		lane_count(l, SPL_C_REPLIES_LOST, 1);
+		lane_reply_waits(l, -1);
 		lanemem_free(l->mem, m);
 	}
 	f->late_tail = NULL;
@@ -155,7 +156,7 @@ void lane_peer_down(struct lane *l, uint32_t slot)
 }
 
 /* Moves replies that waited for room into the flow. */
-static void send_late(struct lane_flow *f)
+static void send_late(struct lane *l, struct lane_flow *f)
 {
 	struct lane_message *m;
 
@@ -163,6 +164,7 @@ static void send_late(struct lane_flow *f)
 	       flow_send(f->flow, (enum wire_class)m->cls, m->data, m->bytes, m) == 0) {
 		f->late_head = m->next;
 		f->late_bytes -= m->bytes;
+		lane_reply_waits(l, -1);
 		if (!f->late_head)
 			f->late_tail = NULL;
 	}
@@ -237,7 +239,7 @@ unsigned lane_flows_tx(struct lane *l)
 		give_credit(f);
 		refresh_path(l, f);
 		resent = flow_retransmitted(f->flow);
-		send_late(f);
+		send_late(l, f);
 		while (n < LANE_FLOW_PACKETS && send_packet(l, f, &spare))
 			n++;
 		resent = flow_retransmitted(f->flow) - resent;

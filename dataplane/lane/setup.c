@@ -79,6 +79,7 @@ struct lane *lane_create(struct lane_shared *sh, unsigned index, const struct la
 	spot.observed.measures = &l->stats->measures;
 	spot.observed.stages = sh->stats->stages;
 	spot.observed.trace = spl_stats_trace(sh->stats, sh->lanes, sh->stats->stages, index);
+	spot.observed.infos = spl_stats_infos(sh->stats, sh->lanes, sh->stats->stages);
 	spot.observed.stage_stats =
 		spl_stats_stages(sh->stats, sh->lanes, sh->stats->stages, index);
 	if (!sh->topic_lanes)
@@ -96,6 +97,8 @@ struct lane *lane_create(struct lane_shared *sh, unsigned index, const struct la
 	if (!l->spots)
 		goto fail;
 	l->mem = spot_lane_mem(l->spots);
+	lane_count(l, SPL_C_REPLIES_MAX,
+		   (l->mem->bytes - l->mem->bytes / LANE_HELD_BACK) / LANE_REPLY_BYTES);
 	spot_clock_init(&l->clock, sh->tsc_hz, spot.fake_clock);
 	for (unsigned i = 0; i < LANE_EVENTS; i++) {
 		l->event[i].next = l->free_events;

@@ -2,6 +2,7 @@
 /* lane file: see activate.h. */
 #include "dataplane/spot/activate.h"
 #include "dataplane/spot/queue.h"
+#include "dataplane/spot/totals.h"
 #include "dataplane/spot/waiter.h"
 
 #include "common/ids.h"
@@ -28,6 +29,7 @@ static struct spot_wait *add(struct spot_lane *l, const struct spl_key *key, str
 	w->count = w->bytes = 0;
 	w->serial = ++l->waits.serial;
 	(void)spl_name_set(&w->type, type.p, type.len); /* legal, or it had not come so far */
+	w->stats = spot_stats_of_type(l, &w->type);
 	w->next = *bucket;
 	*bucket = i;
 	l->waits.used++;
@@ -55,10 +57,18 @@ void spot_waits_init(struct spot_lane *l)
 	}
 }
 
+/* A message begins to wait (`n` 1), or does no longer (-1). */
+static void note(const struct spot_wait *w, const struct spot_rec *r, int n)
+{
+	spot_add(&w->stats[SPL_S_STARTING], (uint64_t)n);
+	spot_add(&w->stats[SPL_S_STARTING_BYTES], (uint64_t)n * r->msg.payload_bytes);
+}
+
 static struct spot_rec *take(struct spot_lane *l, struct spot_wait *w)
 {
 	struct spot_rec *r = &l->recs[w->head];
 
+	note(w, r, -1);
 	w->head = r->next;
 	r->flags = 0;
 	return r;
@@ -101,6 +111,7 @@ static enum spl_message_fail wait_for(struct spot_lane *l, struct spot_rec *r,
 	w->tail = spot_rec_index(l, r);
 	w->count++;
 	w->bytes += cost;
+	note(w, r, 1);
 	spot_told(l,
 		  r); /* a send is done when it is taken, whatever becomes of the Spot (S-ACT-5) */
 	return SPL_FAIL_COUNT;

@@ -22,6 +22,20 @@ struct spot_kind *spot_kind_get(struct spot_lane *l, const struct spot_stage *st
 	return k;
 }
 
+uint64_t *spot_stats_of_type(struct spot_lane *l, const struct spl_name *type)
+{
+	const struct spot_observed *o = &l->conf.observed;
+
+	for (uint32_t i = 0; o->infos && o->stage_stats && i < o->stages; i++) {
+		const struct spl_stage_info *info = &o->infos[i];
+
+		if (info->kind == SPL_KIND_INSTANCE && info->type[type->len] == 0 &&
+		    memcmp(info->type, type->b, type->len) == 0)
+			return o->stage_stats[i].counter;
+	}
+	return l->no_stats;
+}
+
 static enum spl_stage_counter gauge_of(enum spot_state state)
 {
 	switch (state) {

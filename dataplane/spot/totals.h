@@ -70,6 +70,9 @@ void spot_set_state(struct spot_lane *l, struct spot *s, enum spot_state state);
 /* The kind of `stage` with its limits, filled. */
 struct spot_kind *spot_kind_get(struct spot_lane *l, const struct spot_stage *stage);
 
+/* [SPL_S_COUNT] of the Instance type; never NULL: of one that is not here nobody sees them. */
+uint64_t *spot_stats_of_type(struct spot_lane *l, const struct spl_name *type);
+
 /* A callback of a timer begins `late` ns after its time and passes over `skipped` ticks. */
 void spot_note_tick(struct spot_lane *l, const struct spot *s, uint64_t late, uint64_t skipped);
 

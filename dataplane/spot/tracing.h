@@ -9,11 +9,13 @@
 #define SPOT_FLOW_BYTES 32u
 
 struct spl_stage_stats;
+struct spl_stage_info;
 struct spl_measures;
 
 /* Written relaxed by the lane only. What is NULL is not kept. */
 struct spot_observed {
 	struct spl_stage_stats *stage_stats; /* [stages], by the index of a stage */
+	const struct spl_stage_info *infos;  /* [stages] */
 	uint32_t stages;
 	struct spl_measures *measures;
 	struct spl_trace_ring *trace;

@@ -13,7 +13,8 @@ struct spot_wait {
 	struct spl_key key;
 	uint64_t serial;
 	uint32_t head, tail, count, bytes;
-	uint32_t next; /* of its bucket; free list */
+	uint32_t next;	 /* of its bucket; free list */
+	uint64_t *stats; /* [SPL_S_COUNT] of its type */
 	struct spl_name type;
 };
 

@@ -28,6 +28,10 @@
 	X(TURN_CYCLES_MAX, "turn_cycles_max", "cycles", "longest handler call (gauge)") \
 	X(REPLIES_SENT, "replies_sent", "messages", "replies and error replies sent") \
 	X(REPLIES_LOST, "replies_lost", "messages", "replies whose route was gone") \
+	X(REPLIES_WAITING, "replies_waiting", "messages", \
+	  "replies that wait for room in a link or a ring (gauge)") \
+	X(REPLIES_MAX, "replies_max", "messages", \
+	  "so many empty ones have room, before requests wait for theirs (gauge)") \
 	X(CALLS_STARTED, "calls_started", "calls", "requests begun by handlers") \
 	X(CALLS_OPEN, "calls_open", "calls", "requests of handlers that have not ended (gauge)") \
 	X(CALLS_EXPIRED, "calls_expired", "calls", "requests that ended by their deadline") \
@@ -89,6 +93,9 @@ enum spl_port_counter {
 	X(PENDING_BYTES, "pending_bytes", "bytes", "payload of it (gauge)") \
 	X(ACTIVE, "active", "records", "of the pending: its turn has begun and waits (gauge)") \
 	X(ACTIVE_BYTES, "active_bytes", "bytes", "payload of that (gauge)") \
+	X(STARTING, "starting", "records", \
+	  "messages that wait for their Instance Spot to be started (gauge)") \
+	X(STARTING_BYTES, "starting_bytes", "bytes", "payload of them (gauge)") \
 	X(TICKS, "ticks", "ticks", "timer callbacks begun") \
 	X(TICKS_SKIPPED, "ticks_skipped", "ticks", "due ticks that came too late to be delivered") \
 	X(TICK_DELAY, "tick_delay", "ns", "sum of how late callbacks began") \

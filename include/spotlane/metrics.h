@@ -13,6 +13,9 @@
 	X(INBOUND_HWM, "spotlane.host.inbound.application_hwm", "observable", "By", "") \
 	X(INBOUND_PENDING, "spotlane.host.inbound.pending_payload", "observable", "By", "state") \
 	X(INBOUND_PAUSED, "spotlane.host.inbound.receive_paused", "observable", "{state}", "") \
+	X(COMPLETION_PENDING, "spotlane.host.completion.pending_sends", "observable", "{request}", \
+	  "") \
+	X(COMPLETION_LIMIT, "spotlane.host.completion.send_limit", "observable", "{request}", "") \
 	X(REQUESTS_INFLIGHT, "spotlane.mesh_node.requests.inflight", "updown", "{request}", \
 	  "mesh_name surface") \
 	X(REQUEST_DURATION, "spotlane.mesh_node.request.duration", "histogram", "s", \
@@ -28,6 +31,26 @@
 	  "mesh_name capacity_scope") \
 	X(CAPACITY_LIMIT, "spotlane.object.capacity.limit", "observable", "{object}", \
 	  "mesh_name capacity_scope") \
+	X(TYPE_ACTIVE, "spotlane.spot.type.capacity.active", "observable", "{spot}", \
+	  "mesh_name spot_kind stable_type") \
+	X(TYPE_RESERVED, "spotlane.spot.type.capacity.reserved", "observable", "{spot}", \
+	  "mesh_name spot_kind stable_type") \
+	X(TYPE_LIMIT, "spotlane.spot.type.capacity.limit", "observable", "{spot}", \
+	  "mesh_name spot_kind stable_type") \
+	X(ACTIVATION_ACTIVE, "spotlane.object.activation.active", "observable", "{activation}", \
+	  "mesh_name") \
+	X(ACTIVATION_LIMIT, "spotlane.object.activation.limit", "observable", "{activation}", \
+	  "mesh_name") \
+	X(ACTIVATIONS, "spotlane.instance_spot.activations", "counter", "{activation}", \
+	  "mesh_name instance_spot_type outcome") \
+	X(ACTIVATION_DURATION, "spotlane.instance_spot.activation.duration", "histogram", "s", \
+	  "mesh_name instance_spot_type outcome") \
+	X(INSTANCE_PENDING, "spotlane.instance_spot.pending.messages", "observable", "{message}", \
+	  "mesh_name instance_spot_type") \
+	X(INSTANCE_PENDING_BYTES, "spotlane.instance_spot.pending.bytes", "observable", "By", \
+	  "mesh_name instance_spot_type") \
+	X(CLAIM_CONFLICTS, "spotlane.instance_spot.claim.conflicts", "counter", "{claim}", \
+	  "mesh_name instance_spot_type reason") \
 	X(HOST_STATE, "spotlane.host.state", "observable", "{runtime}", "state") \
 	X(SHUTDOWN_DURATION, "spotlane.host.shutdown.duration", "histogram", "s", "outcome") \
 	X(SHUTDOWN_FORCED, "spotlane.host.shutdown.forced", "counter", "{shutdown}", "reason") \
@@ -60,6 +83,27 @@ enum spl_metric {
 	X(STALE_TARGET, "stale_target") \
 	X(SHUTDOWN, "shutdown")
 
+/* Of the start of an Instance Spot, and of a conflict that it met. */
+#define SPL_ACTIVATION_OUTCOMES(X) \
+	X(READY, "ready") \
+	X(REJECTED, "rejected") \
+	X(CONFLICT, "conflict") \
+	X(TIMED_OUT, "timed_out") \
+	X(SHUTDOWN, "shutdown") \
+	X(STORE_FAILURE, "store_failure") \
+	X(FENCED, "fenced")
+#define SPL_CLAIM_REASONS(X) \
+	X(AUTHORITY, "authority") \
+	X(SPOT_KIND, "spot_kind") \
+	X(SPOT_TYPE, "spot_type") \
+	X(CLOSING, "closing")
+
+#define SPL_X(sym, name) SPL_AO_##sym,
+enum spl_activation_outcome { SPL_ACTIVATION_OUTCOMES(SPL_X) SPL_AO_COUNT };
+#undef SPL_X
+#define SPL_X(sym, name) SPL_CR_##sym,
+enum spl_claim_reason { SPL_CLAIM_REASONS(SPL_X) SPL_CR_COUNT };
+#undef SPL_X
 #define SPL_X(sym, name) SPL_RO_##sym,
 enum spl_request_outcome { SPL_REQUEST_OUTCOMES(SPL_X) SPL_RO_COUNT };
 #undef SPL_X

@@ -219,12 +219,17 @@ enum spl_exit {
 	X(STATUS_SHOW, "dataplane", TEXT, "up or down") \
 	X(STATUS_SHOW, "lease", TEXT, "held or none") \
 	X(STATUS_SHOW, "deadline_ms", INT, "of the drain, from now") \
+	X(STATUS_SHOW, "relocation_result", TEXT, "none: this version moves no Spots") \
 	X(STATUS_SHOW, "shutdown_result", TEXT, "stopped or force_stopped") \
 	X(STATUS_SHOW, "inbound_hwm", INT, "payload bytes that peers may have under way") \
 	X(STATUS_SHOW, "inbound_pending", INT, "payload bytes accepted and not at their end") \
 	X(STATUS_SHOW, "inbound_queued", INT, "of them, waiting for a turn") \
 	X(STATUS_SHOW, "inbound_active", INT, "of them, in a turn that waits") \
 	X(STATUS_SHOW, "receive_paused", BOOL, "peers are granted nothing more now") \
+	X(STATUS_SHOW, "pending_sends", INT, "replies that wait for room to be sent") \
+	X(STATUS_SHOW, "send_limit", INT, \
+	  "empty replies that the lanes have room for; requests wait rather than fill the last " \
+	  "of it") \
 	X(STATUS_SHOW, "coalesced", INT, \
 	  "statuses between `after` and this one, but for ends that are kept no longer") \
 	X(STATUS_SHOW, "discarded_terminal", INT, \

@@ -18,6 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
+enum spl_kind t_ctl_kind_of(const char *type)
+{
+	return strcmp(type, "twin") == 0 ? SPL_KIND_INSTANCE : SPL_KIND_USER;
+}
+
 uint64_t t_ctl_now(const struct t_ctl *f)
 {
 	struct timespec t;
@@ -58,7 +63,7 @@ static int make_stats(struct t_ctl *f)
 	for (uint32_t i = 0; i < stages; i++) {
 		struct spl_stage_info *info = &spl_stats_infos(f->stats, f->o.lanes, stages)[i];
 
-		info->kind = SPL_KIND_USER;
+		info->kind = t_ctl_kind_of(f->o.types[i]);
 		snprintf(info->type, sizeof(info->type), "%s", f->o.types[i]);
 	}
 	f->stats->tsc_hz = 1000000000;
@@ -100,7 +105,7 @@ static int start_listening(struct t_ctl *f)
 
 static int open_with(struct t_ctl **out, const struct t_ctl_options *o, struct t_ctl_seen *seen)
 {
-	static const char *const types[] = {"room", "reject", "fail", "hold"};
+	static const char *const types[] = {"room", "reject", "fail", "hold", "twin"};
 	struct t_ctl *f = calloc(1, sizeof(*f));
 	int rc;
 

@@ -22,7 +22,8 @@
 
 struct t_ctl_options {
 	const char *dir;		    /* of the socket; must exist */
-	const char *types[T_CTL_TYPES_MAX]; /* User Spots; none: "room", "reject", "fail", "hold" */
+	const char *types[T_CTL_TYPES_MAX]; /* none: "room", "reject", "fail", "hold" of User
+					       Spots, and "twin" of Instance Spots */
 	uint32_t lanes;			    /* 0 = 2 */
 	bool hold_closes;		    /* as t_ctl_hold_closes(f, true) */
 	const char *refuse;		    /* not NULL: CONFIG is answered with this error */

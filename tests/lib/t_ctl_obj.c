@@ -110,7 +110,7 @@ static void configured(struct t_ctl *f, uint64_t corr)
 
 	for (int i = 0; i < T_CTL_TYPES_MAX && f->o.types[i]; i++) {
 		const struct dp_stage_type t = {
-			.kind = SPL_KIND_USER,
+			.kind = (uint8_t)t_ctl_kind_of(f->o.types[i]),
 			.type = dp_text(f->o.types[i]),
 			.version = dp_text("1"),
 			.module = dp_text("fake.so"),

@@ -37,6 +37,8 @@ struct t_ctl {
 	} * closes;
 };
 
+/* "twin" is an Instance type, all others are of User Spots. */
+enum spl_kind t_ctl_kind_of(const char *type);
 uint64_t t_ctl_now(const struct t_ctl *f);
 void t_ctl_object_free(struct t_ctl *f, struct t_ctl_object *o);
 

@@ -175,7 +175,53 @@ static void test_told(void)
 	t_node_stop(&node);
 }
 
+/* Replies that wait for a peer's link or for a ring are counted while they do, however it ends. */
+static void test_replies_that_wait(void)
+{
+	struct t_node_conf c = {.lanes = LANES, .stages = stages, .n_stages = 1};
+	unsigned tried = HOP_SLOTS + 10, first = 0;
+	uint64_t late, flow;
+	struct lane *l;
+
+	t_node_start(&node, &c);
+	l = node.lane[0];
+	CU_ASSERT(t_node_counter(&node, SPL_C_REPLIES_MAX) > LANES * 1000);
+	CU_ASSERT(t_node_counter(&node, SPL_C_REPLIES_MAX) <
+		  LANES * l->mem->bytes / sizeof(struct lane_message));
+	make(from, 0);
+	t_peer_send(t_node_peer(&node), SPL_MSG_SPOT_SEND, from, "number", &first, 4, 0);
+	t_node_settle(&node); /* the flow is open */
+	flow = lane_flow_ref(l->peer[0].generation, 0, 0);
+	for (unsigned i = 0; i < 4000; i++) /* more than its window */
+		CU_ASSERT_EQUAL_FATAL(lane_reply_link(l, flow, 1000 + i, 0, 0, NULL, 0), 0);
+	late = t_node_counter(&node, SPL_C_REPLIES_WAITING);
+	CU_ASSERT(late > 0 && late < 4000);
+	for (unsigned i = 0; i < tried; i++) { /* and nobody waits for these */
+		struct lane_message *m = lane_message_new(l, 0);
+
+		m->kind = SPL_MSG_REPLY;
+		m->error = SPL_OK;
+		m->content = 0;
+		m->correlation = 1;
+		CU_ASSERT_EQUAL_FATAL(lane_push(l, m, 1, 0), 0);
+	}
+	CU_ASSERT(t_node_counter(&node, SPL_C_REPLIES_WAITING) >= late + 10);
+	CU_ASSERT(t_node_counter(&node, SPL_C_REPLIES_WAITING) <= late + 12);
+	t_node_settle(&node);
+	CU_ASSERT_EQUAL(t_node_counter(&node, SPL_C_REPLIES_WAITING), 0);
+	CU_ASSERT_EQUAL(t_node_fails(&node, SPL_FAIL_NO_CALL), tried);
+	for (unsigned i = 0; i < 4000; i++)
+		CU_ASSERT_EQUAL_FATAL(lane_reply_link(l, flow, 1000 + i, 0, 0, NULL, 0), 0);
+	late = t_node_counter(&node, SPL_C_REPLIES_WAITING);
+	CU_ASSERT(late > 0);
+	t_node_peer_gone(&node);
+	CU_ASSERT_EQUAL(t_node_counter(&node, SPL_C_REPLIES_WAITING), 0);
+	CU_ASSERT(t_node_counter(&node, SPL_C_REPLIES_LOST) > 0);
+	t_node_stop(&node);
+}
+
 static const struct t_case cases[] = {
+	T(test_replies_that_wait, "S-OBS-3", "S-MET-4"),
 	T(test_order, "S-LIM-5", "S-LIM-9", "S-DIR-8"),
 	T(test_time, "S-LIM-6", "S-LIM-8", "S-DIR-8"),
 	T(test_told, "S-LIM-6", "S-DIR-4"),

@@ -82,6 +82,64 @@ static struct wire_create_reply created(unsigned i)
 	return c;
 }
 
+static void ask_activate(const char *id, const char *type)
+{
+	uint8_t b[600];
+	int n = wire_intent_put(b, sizeof(b), dp_text(id), dp_text(type));
+
+	CU_ASSERT_FATAL(n > 0);
+	t_ctl_mesh_op(rig.f, DP_OP_ACTIVATE, "t", b, (size_t)n, deadline());
+}
+
+static uint64_t sample_of(const char *name, const char *label)
+{
+	json_t *a = rig_call("metrics.show", NULL);
+	uint64_t value = UINT64_MAX;
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(a, "samples"), i, row)
+	{
+		if (strcmp(rig_text(row, "name"), name) == 0 &&
+		    strstr(rig_text(row, "labels"), label))
+			value = (uint64_t)json_integer_value(json_object_get(row, "value"));
+	}
+	json_decref(a);
+	return value;
+}
+
+/* How starts of Instance Spots end is counted by their type, and only of types that there are. */
+static void test_mesh_activations_are_measured(void)
+{
+	static const char all[] = "spotlane.instance_spot.activations";
+	static const char conflicts[] = "spotlane.instance_spot.claim.conflicts";
+
+	begin();
+	CU_ASSERT_STRING_EQUAL(rig_get_or_create("room-1", "room", NULL), "Created");
+	ask_activate("twin-1", "twin");
+	UNTIL(n_replies == 1);
+	ask_activate("twin-1", "twin"); /* it is there already */
+	ask_activate("room-1", "twin");
+	ask_activate("twin-2", "nowhere");
+	UNTIL(n_replies == 4);
+	CU_ASSERT_EQUAL(sample_of(all, "\"twin\",outcome=\"ready\""), 1);
+	CU_ASSERT_EQUAL(sample_of(all, "outcome=\"conflict\""), 2);
+	CU_ASSERT_EQUAL(sample_of(all, "outcome=\"store_failure\""), 0);
+	CU_ASSERT_EQUAL(sample_of(conflicts, "reason=\"authority\""), 1);
+	CU_ASSERT_EQUAL(sample_of(conflicts, "reason=\"spot_kind\""), 1);
+	CU_ASSERT_EQUAL(sample_of(conflicts, "reason=\"spot_type\""), 0);
+	CU_ASSERT_EQUAL(sample_of(all, "nowhere"), UINT64_MAX);
+	__atomic_store_n(&rig.store_fails, true, __ATOMIC_RELEASE);
+	ask_activate("twin-3", "twin");
+	UNTIL(n_replies == 5);
+	__atomic_store_n(&rig.store_fails, false, __ATOMIC_RELEASE);
+	CU_ASSERT_EQUAL(sample_of(all, "outcome=\"store_failure\""), 1);
+	CU_ASSERT_EQUAL(sample_of("spotlane.instance_spot.activation.duration",
+				  "outcome=\"store_failure\""),
+			1);
+	rig_end();
+}
+
 static void test_mesh_create_find_resolve_close(void)
 {
 	struct wire_create_reply c;
@@ -280,6 +338,7 @@ static void test_mesh_a_spot_closes_itself(void)
 }
 
 static const struct t_case cases[] = {
+	T(test_mesh_activations_are_measured, "S-MET-4"),
 	T(test_mesh_create_find_resolve_close),
 	T(test_mesh_a_place_is_cached_as_long_as_configured),
 	T(test_mesh_a_repeated_operation_gets_the_same_terminal, "A-LOC-19"),

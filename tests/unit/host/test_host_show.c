@@ -198,8 +198,9 @@ static void test_host_the_trace_is_read_and_set(void)
 static void check_labels(const char *labels)
 {
 	static const char *const keys[] = {
-		"mesh_name", "surface",	  "message_kind",   "operation",  "outcome",	"reason",
-		"state",     "spot_kind", "capacity_scope", "scope_kind", "scope_name", "source"};
+		"mesh_name",  "surface", "message_kind", "operation",	      "outcome",
+		"reason",     "state",	 "spot_kind",	 "capacity_scope",    "scope_kind",
+		"scope_name", "source",	 "stable_type",	 "instance_spot_type"};
 	char copy[512], *save = NULL;
 
 	snprintf(copy, sizeof(copy), "%s", labels);
@@ -228,6 +229,35 @@ static const json_t *metric(const json_t *a, const char *name, const char *label
 			return row;
 	}
 	return NULL;
+}
+
+static void value_is(const json_t *a, const char *name, const char *label, uint64_t value)
+{
+	const json_t *row = metric(a, name, label);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(row);
+	CU_ASSERT_EQUAL(int_of(row, "value"), value);
+}
+
+/* What lanes would have written. */
+static void play_lanes(struct spl_stats *s)
+{
+	s->lane[1].measures.dropped[SPL_DS_SPOT][SPL_DR_NO_HANDLER] = 7;
+	s->lane[0].counter[SPL_C_CALLS_OPEN] = 2;
+	s->lane[0].measures.request[SPL_RO_FAILED] =
+		(struct spl_histogram){.count = 1, .sum_ns = 2000000, .bucket[3] = 1};
+	s->credit_max = 1000;
+	s->credit_left = 1;
+	spl_stats_stages(s, 2, s->stages, 1)[0].counter[SPL_S_PENDING_BYTES] = 30;
+	spl_stats_stages(s, 2, s->stages, 0)[1].counter[SPL_S_PENDING_BYTES] = 12;
+	spl_stats_stages(s, 2, s->stages, 0)[1].counter[SPL_S_ACTIVE_BYTES] = 2;
+	spl_stats_stages(s, 2, s->stages, 1)[0].counter[SPL_S_READY] = 5;
+	spl_stats_stages(s, 2, s->stages, 0)[4].counter[SPL_S_STARTING] = 2;
+	spl_stats_stages(s, 2, s->stages, 1)[4].counter[SPL_S_STARTING] = 1;
+	spl_stats_stages(s, 2, s->stages, 1)[4].counter[SPL_S_STARTING_BYTES] = 5;
+	s->lane[0].counter[SPL_C_REPLIES_WAITING] = 3;
+	s->lane[1].counter[SPL_C_REPLIES_WAITING] = 4;
+	s->lane[0].counter[SPL_C_REPLIES_MAX] = s->lane[1].counter[SPL_C_REPLIES_MAX] = 100;
 }
 
 /* The instruments, their units and labels; as many samples with one Spot as with two hundred, and
@@ -263,16 +293,7 @@ static void test_host_metrics(void)
 		snprintf(id, sizeof(id), "tell-tale-%zu", i);
 		CU_ASSERT_STRING_EQUAL(rig_get_or_create(id, "room", NULL), "Created");
 	}
-	s->lane[1].measures.dropped[SPL_DS_SPOT][SPL_DR_NO_HANDLER] = 7;
-	s->lane[0].counter[SPL_C_CALLS_OPEN] = 2;
-	s->lane[0].measures.request[SPL_RO_FAILED] =
-		(struct spl_histogram){.count = 1, .sum_ns = 2000000, .bucket[3] = 1};
-	s->credit_max = 1000;
-	s->credit_left = 1;
-	spl_stats_stages(s, 2, s->stages, 1)[0].counter[SPL_S_PENDING_BYTES] = 30;
-	spl_stats_stages(s, 2, s->stages, 0)[1].counter[SPL_S_PENDING_BYTES] = 12;
-	spl_stats_stages(s, 2, s->stages, 0)[1].counter[SPL_S_ACTIVE_BYTES] = 2;
-	spl_stats_stages(s, 2, s->stages, 1)[0].counter[SPL_S_READY] = 5;
+	play_lanes(s);
 	a = rig_call("metrics.show", NULL);
 	text = json_dumps(a, 0);
 	CU_ASSERT_PTR_NULL(strstr(text, "tell"));
@@ -288,8 +309,17 @@ static void test_host_metrics(void)
 	CU_ASSERT_DOUBLE_EQUAL(json_real_value(json_object_get(row, "sum")), 0.002, 1e-9);
 	CU_ASSERT_PTR_NOT_NULL(strstr(rig_text(row, "buckets"), "0.001:0 0.005:1 "));
 	row = metric(a, "spotlane.host.inbound.pending_payload", "queued");
-	CU_ASSERT_EQUAL(int_of(row, "value"), 40);
+	CU_ASSERT_EQUAL(int_of(row, "value"), 45);
 	IS(rig_text(row, "unit"), "By");
+	value_is(a, "spotlane.host.completion.pending_sends", "", 7);
+	value_is(a, "spotlane.host.completion.send_limit", "", 200);
+	value_is(a, "spotlane.instance_spot.pending.messages", "instance_spot_type=\"twin\"", 3);
+	value_is(a, "spotlane.instance_spot.pending.bytes", "instance_spot_type=\"twin\"", 5);
+	value_is(a, "spotlane.spot.type.capacity.active", "\"user\",stable_type=\"room\"", 200);
+	value_is(a, "spotlane.spot.type.capacity.reserved", "stable_type=\"room\"", 0);
+	value_is(a, "spotlane.spot.type.capacity.active", "\"instance\",stable_type=\"twin\"", 0);
+	value_is(a, "spotlane.object.activation.active", "", 0);
+	value_is(a, "spotlane.object.activation.limit", "", rig.cfg->limits.pending_creates);
 	row = metric(a, "spotlane.host.inbound.pending_payload", "active");
 	CU_ASSERT_EQUAL(int_of(row, "value"), 2);
 	CU_ASSERT_EQUAL(int_of(metric(a, "spotlane.host.inbound.receive_paused", ""), "value"), 0);
@@ -316,6 +346,8 @@ static void test_host_status_is_observed(void)
 	row = spl_stats_stages(t_ctl_stats(rig.f), 2, t_ctl_stats(rig.f)->stages, 0);
 	row->counter[SPL_S_PENDING_BYTES] = 30;
 	row->counter[SPL_S_ACTIVE_BYTES] = 12;
+	t_ctl_stats(rig.f)->lane[1].counter[SPL_C_REPLIES_WAITING] = 3;
+	t_ctl_stats(rig.f)->lane[1].counter[SPL_C_REPLIES_MAX] = 40;
 	a = rig_call("status.show", NULL);
 	IS(rig_text(a, "state"), "Serving");
 	CU_ASSERT_TRUE(json_is_true(json_object_get(a, "ready")));
@@ -324,6 +356,9 @@ static void test_host_status_is_observed(void)
 			int_of(a, "inbound_queued") + int_of(a, "inbound_active"));
 	CU_ASSERT_EQUAL(int_of(a, "inbound_active"), 12);
 	CU_ASSERT_EQUAL(int_of(a, "inbound_hwm"), 500);
+	CU_ASSERT_EQUAL(int_of(a, "pending_sends"), 3);
+	CU_ASSERT_EQUAL(int_of(a, "send_limit"), 40);
+	IS(rig_text(a, "relocation_result"), "none");
 	CU_ASSERT_PTR_NULL(json_object_get(a, "shutdown_result"));
 	CU_ASSERT_PTR_NULL(json_object_get(a, "deadline_ms"));
 	first = (json_int_t)int_of(a, "sequence");

@@ -330,6 +330,7 @@ void fake_start(struct fake *f)
 		c.fails = fl->fails;
 		c.observed.stage_stats = fl->stage_stats;
 		c.observed.stages = FAKE_STAGES;
+		c.observed.infos = f->infos;
 		fl->trace = &rings[i];
 		fl->trace->written = 0;
 		c.observed.trace = fl->trace;

@@ -68,6 +68,7 @@ struct fake {
 	uint64_t close_generation;
 	struct spl_name close_id;
 	int activate_error;
+	struct spl_stage_info infos[FAKE_STAGES]; /* of types that are to be known by name */
 	unsigned missing, close_wanted, casts, failures, activates;
 	struct spl_name activate_id, activate_type; /* of the last question */
 	struct spl_key activate_key;

@@ -98,6 +98,40 @@ static void test_failure(void)
 	test_stop();
 }
 
+/* How many wait, and their bytes, are totals of the type, however the wait ends. */
+static void test_totals(void)
+{
+	const struct spot_stage *cart = fake_stage(&cart_stage);
+	uint64_t *c = f.lane[0].stage_stats[cart->index].counter;
+
+	cart_begin(1);
+	f.infos[cart->index] = (struct spl_stage_info){.kind = SPL_KIND_INSTANCE, .type = "cart"};
+	fake_start(&f);
+	fake_instance(&f, "c1", "cart", true, "log", "four");
+	fake_instance(&f, "c1", "cart", false, "log", "seven77");
+	fake_instance(&f, "c2", "cart", false, "log", "x");
+	fake_instance(&f, "c3", "nowhere", false, "log", "unknown"); /* no type of this node */
+	CU_ASSERT_EQUAL(c[SPL_S_STARTING], 3);
+	CU_ASSERT_EQUAL(c[SPL_S_STARTING_BYTES], 12);
+	fake_activated(&f, SPL_E_NOT_FOUND); /* c3 */
+	CU_ASSERT_EQUAL(c[SPL_S_STARTING], 3);
+	fake_instance(&f, "c1", "cart", false, "log", "8");
+	f.activate_key = fake_key("c2");
+	f.activate_serial--;
+	fake_activated(&f, SPL_E_UNAVAILABLE);
+	CU_ASSERT_EQUAL(c[SPL_S_STARTING], 3);
+	CU_ASSERT_EQUAL(c[SPL_S_STARTING_BYTES], 12);
+	f.activate_key = fake_key("c1");
+	spl_name_set(&f.activate_id, "c1", 2);
+	spl_name_set(&f.activate_type, "cart", 4);
+	CU_ASSERT(cart_start() != 0);
+	CU_ASSERT_EQUAL(c[SPL_S_STARTING], 0);
+	CU_ASSERT_EQUAL(c[SPL_S_STARTING_BYTES], 0);
+	fake_run(&f);
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "init four seven77 8");
+	test_stop();
+}
+
 /* A late answer to an earlier question is not one to those who wait now. */
 static void test_late_answer(void)
 {
@@ -542,6 +576,7 @@ static const struct t_case cases[] = {
 	T(test_first_comes_first, "S-ACT-1", "S-ACT-7", "A-LOC-30", "S-ACT-13"),
 	T(test_barrier, "S-ACT-7", "S-ACT-13"),
 	T(test_failure, "S-ACT-11", "A-LOC-35", "S-ACT-5"),
+	T(test_totals, "S-MET-4"),
 	T(test_late_answer, "S-ACT-11", "S-CLOSE-7"),
 	T(test_types, "S-ACT-1"),
 	T(test_deadlines, "S-ACT-11", "A-LOC-36"),
