@@ -152,8 +152,8 @@ unsigned spot_copy_out(struct spot_lane *l, unsigned max)
 		struct spot_rec *r = &l->recs[l->copy_at];
 
 		l->copy_at = l->copy_at >= high ? 1 : l->copy_at + 1;
-		if (!(r->flags & REC_F_WAITS) || !r->buf)
-			continue;
+		if (!(r->flags & REC_F_WAITS) || !r->buf || r->origin != SPOT_FROM_LINK)
+			continue; /* what other threads have sent lies in lane memory already */
 		if (!spot_rec_move(l, r))
 			break;
 		n++;
