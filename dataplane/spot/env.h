@@ -37,6 +37,7 @@ struct spot_out {
 	uint32_t payload_bytes;
 	const void *payload;
 	uint64_t flow; /* a reply: as in its request's record; otherwise LANE and its number */
+	void *buf;     /* a reply: as in that record, NULL when it was given back */
 	uint64_t correlation;
 	uint64_t deadline; /* of a request: cycles */
 	uint64_t packet;

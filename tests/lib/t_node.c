@@ -93,7 +93,7 @@ void t_node_start(struct t_node *n, const struct t_node_conf *c)
 			 .life_bytes = 4u << 20,
 			 .life_cap = 8,
 			 .turn_budget_us = 50,
-			 .waiters = 64,
+			 .waiters = c->waiters ? c->waiters : 64,
 			 .send_ms = 1000,
 			 .message_max = SPL_MESSAGE_BYTES_MAX,
 			 .request_ms = 30000,

@@ -24,6 +24,7 @@ struct t_node_conf {
 	uint32_t spots_max;	 /* of a lane; 0: 65536 */
 	uint32_t records;	 /* of a lane; 0: 65536 */
 	uint64_t heap_bytes;	 /* of a lane; 0: 32 MiB */
+	uint32_t waiters;	 /* of a lane; 0: 64 */
 	uint32_t timers;	 /* of a lane; 0: 4096 */
 	uint64_t credit;	 /* that the node may grant, of each class; 0: 256 MiB */
 	const uint64_t *fake_ns; /* NULL: the real clock; else nanoseconds, which the test moves */
