@@ -473,10 +473,9 @@ void agent_resync(struct agent *a, const struct sock_packet *p)
 
 /* ---- the seal of a stop ----
  *
- * First every lane seals, so that no publish starts any more. Then every lane takes in what the
- * others have sent it until then: publishes reach the lanes of their topics, and go on. Then once
- * more: they reach their subscribers' queues. Only now Spots are closed for the stop, so that none
- * of them leaves before a publish that has started gets to it (S-MCAST-7).
+ * First every lane seals, so that no publish starts any more. Then all of them settle, until every
+ * publish that has started is in its subscribers' queues (LANE_SETTLES). Only now Spots are closed
+ * for the stop, so that none of them leaves before such a publish gets to it (S-MCAST-7).
  */
 static void next_step(struct agent *a, uint64_t corr);
 
@@ -499,23 +498,42 @@ static void sealed(struct agent *a, uint64_t corr)
 	}
 }
 
+/* Not a lane is told before there is a command for each: one that was left out would not be sealed,
+ * and the stop would go on. Control asks again, or its deadline ends it. */
+static void not_sealed(struct agent *a, struct agent_commands *made, uint64_t corr)
+{
+	struct agent_command *cmd;
+
+	while ((cmd = TAILQ_FIRST(made)) != NULL) {
+		TAILQ_REMOVE(made, cmd, list);
+		agent_command_free(cmd);
+	}
+	a->seal_step = AGENT_UNSEALED;
+	agent_reply_ok(a, corr, SPL_E_INTERNAL_FAILURE, "out of memory");
+}
+
 static void next_step(struct agent *a, uint64_t corr)
 {
 	enum lane_verb verb = a->seal_step == AGENT_UNSEALED ? LANE_SEAL : LANE_SETTLE;
+	struct agent_commands made = TAILQ_HEAD_INITIALIZER(made);
+	struct agent_command *cmd;
 
 	if (++a->seal_step == AGENT_SEALED) {
 		sealed(a, corr);
 		return;
 	}
 	for (unsigned i = 0; i < a->sh.lanes; i++) {
-		struct agent_command *cmd = agent_command_new(a, i, verb, step_done);
-
-		if (!cmd) { /* control's deadline ends it */
-			log_error("agent", "out of memory lane=%u", i);
-			continue;
+		cmd = agent_command_new(a, i, verb, step_done);
+		if (!cmd) {
+			not_sealed(a, &made, corr);
+			return;
 		}
-		a->seal_left++;
 		cmd->corr = corr;
+		TAILQ_INSERT_TAIL(&made, cmd, list);
+	}
+	while ((cmd = TAILQ_FIRST(&made)) != NULL) {
+		TAILQ_REMOVE(&made, cmd, list);
+		a->seal_left++;
 		agent_send(a, cmd);
 	}
 }

@@ -21,8 +21,9 @@ enum lane_verb {
 	LANE_DISCARD,
 	LANE_CLOSE,
 	LANE_SEAL,	/* no new work */
-	LANE_SETTLE,	/* answered when what other lanes have sent is taken in, and the publishes
-			   among it are in the queues of their subscribers here */
+	LANE_SETTLE,	/* answered when what other lanes have sent is taken in, the publishes among
+			   it are in the queues of their subscribers here, and nothing waits before
+			   a ring to another lane; see LANE_SETTLES */
 	LANE_CALLS_END, /* open calls of handlers end with `error` */
 	LANE_CALL,	/* a send or request of control, to a Spot */
 	LANE_REPLY,	/* a reply to a peer's control message */
@@ -46,7 +47,12 @@ struct lane_object {
 	const struct spl_name *id; /* the lane's; copied by it into `ids` */
 };
 
-#define LANE_PAGE 128u /* objects of one inventory page */
+/* So often all lanes settle before every publish that has started is in its subscribers' queues:
+ * after the first time none waits before a ring to the lane of its topic, after the second none is
+ * on the way from there to another lane, after the third they are in the queues. */
+#define LANE_SETTLES 3u
+
+#define LANE_PAGE    128u /* objects of one inventory page */
 
 struct lane_page {
 	uint64_t cursor; /* in and out */
