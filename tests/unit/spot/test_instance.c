@@ -133,6 +133,7 @@ static void test_types(void)
 	fake_start(&f);
 	fake_instance(&f, "c1", "cart", false, "log", "a");
 	wrong = fake_instance(&f, "c1", "basket", true, "log", "x");
+	fake_activated(&f, SPL_E_TYPE_MISMATCH); /* of the second question */
 	CU_ASSERT(fake_replied(&f, wrong, SPL_E_TYPE_MISMATCH, ""));
 	cart_start();
 	r = fake_instance(&f, "c1", "cart", true, "log", "b");
@@ -140,7 +141,7 @@ static void test_types(void)
 	fake_run(&f);
 	CU_ASSERT(fake_replied(&f, r, SPL_OK, "b"));
 	CU_ASSERT(fake_replied(&f, wrong, SPL_E_TYPE_MISMATCH, ""));
-	CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_TYPE_MISMATCH), 2);
+	CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_TYPE_MISMATCH), 1);
 
 	r = fake_instance(&f, "c2", "user", true, "log", "y");
 	generation = fake_prepare(&f, "c2", fake_stage(&cart_user), NULL, 0);
@@ -153,6 +154,38 @@ static void test_types(void)
 	fake_activated(&f, SPL_E_TYPE_MISMATCH);
 	CU_ASSERT(fake_replied(&f, r, SPL_E_TYPE_MISMATCH, ""));
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "init a b init");
+	test_stop();
+}
+
+/* Two types for one id before control has answered: neither is right because it came first. Each
+ * asks, and gets what the authority says of its own. */
+static void test_two_types(void)
+{
+	uint64_t first, second, more;
+	struct spl_key key;
+
+	cart_begin(1);
+	fake_start(&f);
+	first = fake_instance(&f, "c1", "basket", true, "log", "x");
+	key = f.activate_key;
+	CU_ASSERT_EQUAL(f.activates, 1);
+	second = fake_instance(&f, "c1", "cart", true, "log", "a");
+	CU_ASSERT_EQUAL(f.activates, 2);
+	CU_ASSERT(spl_key_equal(&f.activate_key, &key));
+	CU_ASSERT_EQUAL(f.activate_type.len, 4);
+	more = fake_instance(&f, "c1", "basket", true, "log", "y");
+	CU_ASSERT_EQUAL(f.activates, 2); /* behind the first question */
+	CU_ASSERT_PTR_NULL(fake_reply(&f, first));
+	CU_ASSERT_PTR_NULL(fake_reply(&f, second));
+	cart_start(); /* the authority has chosen the second */
+	fake_run(&f);
+	CU_ASSERT(fake_replied(&f, second, SPL_OK, "a"));
+	CU_ASSERT_PTR_NULL(fake_reply(&f, first));
+	spot_activated(f.lane[0].l, &key, f.activate_serial - 1, SPL_E_TYPE_MISMATCH, f.now);
+	CU_ASSERT(fake_replied(&f, first, SPL_E_TYPE_MISMATCH, ""));
+	CU_ASSERT(fake_replied(&f, more, SPL_E_TYPE_MISMATCH, ""));
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "init a");
+	CU_ASSERT_EQUAL(f.lane[0].l->waits.used, 0);
 	test_stop();
 }
 
@@ -544,6 +577,7 @@ static const struct t_case cases[] = {
 	T(test_failure, "S-ACT-11", "A-LOC-35", "S-ACT-5"),
 	T(test_late_answer, "S-ACT-11", "S-CLOSE-7"),
 	T(test_types, "S-ACT-1"),
+	T(test_two_types, "S-ACT-1", "S-ACT-7"),
 	T(test_deadlines, "S-ACT-11", "A-LOC-36"),
 	T(test_bounds, "S-LIM-5", "S-ERR-3"),
 	T(test_refused, "S-DRAIN-2", "S-DRAIN-5"),
