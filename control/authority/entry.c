@@ -72,8 +72,7 @@ static void failed(struct auth *a, struct auth_work *w, const struct auth_event 
 	if (a->host.phase != AUTH_H_ENTRY)
 		return; /* the token was lost: it is tried again */
 	if (e->u.answer.kind == SPL_E_UNAVAILABLE)
-		a->host.entry_begun =
-			false; /* the lease had run out there: until renewed or lost */
+		auth_host_retry(a); /* the lease had run out there: until renewed or lost */
 	else
 		auth_host_start_failed(a, why);
 }

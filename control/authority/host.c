@@ -34,7 +34,9 @@ void auth_host_retry(struct auth *a)
 
 static void on_step_retry(struct auth *a, struct auth_timer *t)
 {
-	if (!a->host.step.in_flight)
+	if (a->host.phase == AUTH_H_ENTRY)
+		a->host.entry_begun = false; /* auth_host_check() begins again */
+	else if (!a->host.step.in_flight)
 		auth_step_queue(a, &a->host.step);
 }
 

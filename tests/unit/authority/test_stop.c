@@ -99,6 +99,34 @@ static void test_stop_by_force(void)
 	rig_close();
 }
 
+/* The lease is lost while on_closing runs: what was closed goes as a dead owner's row does, the
+ * lifecycle ends without it, and the outcome says that not everything went as it should. */
+static void test_stop_loses_its_lease(void)
+{
+	struct row_obj row;
+
+	rig_open();
+	rig_goc("a", "room");
+	rig.hold_dp = true;
+	rig_shutdown(60000);
+	CU_ASSERT_EQUAL(rig_open_cmds(AUTH_FX_CLOSE_LOCAL), 1);
+	rig_fault(STORE_FAULT_FAIL, STORE_RENEW, -1);
+	rig_advance(20000); /* the store has ended it */
+	rig_fault(STORE_FAULT_FAIL, STORE_RENEW, 0);
+	rig_pass(6000);
+	CU_ASSERT_FALSE(rig_lease_there());
+	CU_ASSERT_EQUAL(rig.stopped, 0); /* it still closes */
+	CU_ASSERT_TRUE(rig_answer(AUTH_FX_CLOSE_LOCAL, "a", RIG_ACCEPT));
+	rig.hold_dp = false;
+	rig_pass(1000);
+	CU_ASSERT_TRUE(rig.stopped == 1 && rig.forced == 0);
+	CU_ASSERT_TRUE(rig.outcome == AUTH_FORCE_STOPPED && rig.stop_reason == AUTH_STOP_TEARDOWN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(rig.stop_text, "lease was lost"));
+	CU_ASSERT_FALSE(rig_row("a", &row, NULL));
+	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_STOPPED);
+	rig_close();
+}
+
 static void test_stop_twice_and_without_host(void)
 {
 	rig_open_bare();
@@ -267,10 +295,18 @@ static void test_entry_fails(void)
 		       rig.stop_reason == AUTH_STOP_TEARDOWN);
 	rig_close();
 
-	/* The lease had run out over there for a while: tried again, no end of the node. */
+	/* The lease had run out over there for a while: tried again, each time a little later, and
+	 * no end of the node. */
 	rig_open_bare();
 	rig.entry.lapses = 3;
 	rig_start_host();
+	CU_ASSERT_EQUAL(rig.entry.asked, 1);
+	rig_pass(90);
+	CU_ASSERT_EQUAL(rig.entry.asked, 1);
+	rig_pass(20);
+	CU_ASSERT_EQUAL(rig.entry.asked, 2);
+	rig_pass(1000);
+	CU_ASSERT_EQUAL(rig.entry.asked, 5); /* four times PREPARE, once PUBLISH */
 	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_SERVING);
 	CU_ASSERT_TRUE(rig.entry.made == 1 && rig.stopped == 0);
 	rig_close();
@@ -351,6 +387,7 @@ static const struct t_case cases[] = {
 	T(test_stop_releases_everything, "A-DRAIN-4", "A-DRAIN-5", "A-NODE-3", "S-DRAIN-3"),
 	T(test_stop_lets_accepted_work_finish, "A-LEASE-10", "S-CREATE-12", "S-DRAIN-2"),
 	T(test_stop_by_force, "A-DRAIN-3", "S-DRAIN-4"),
+	T(test_stop_loses_its_lease, "A-DRAIN-3", "A-LEASE-7"),
 	T(test_stop_twice_and_without_host, "A-DRAIN-6", "A-DRAIN-9", "S-CLOSING-3"),
 	T(test_outcomes, "A-DRAIN-3", "S-CLOSING-3", "S-DRAIN-6", "A-DRAIN-9"),
 	T(test_states, "S-DRAIN-1", "A-DRAIN-1"),
