@@ -102,27 +102,28 @@ enum lane_event_kind {
 	LANE_EV_CLOSE_WANTED, /* a stage closes its own Spot, or it has been idle */
 	LANE_EV_CALLED,	      /* the end of a LANE_CALL request */
 	LANE_EV_FAILED,	      /* a callback failed, for the log */
+	LANE_EV_OVERRAN,      /* a turn took long, for the log */
 };
 
 struct lane_event {
 	struct lane_event *next;
-	uint8_t kind;	/* enum lane_event_kind */
-	uint8_t op;	/* MESH: enum spl_message_kind; FAILED: 1 for a timer; CLOSE_WANTED: enum
-			   spl_closing */
+	uint8_t kind; /* enum lane_event_kind */
+	uint8_t op;   /* MESH: enum spl_message_kind; FAILED, OVERRAN: 1 for a timer; CLOSE_WANTED:
+			 enum   spl_closing */
 	uint8_t origin; /* MISSING: enum spot_origin */
 	uint8_t error;	/* CALLED, FAILED */
 	uint16_t lane;
 	uint16_t content;
 	uint32_t bytes, charge;
-	const void *data; /* MESH: body; CREATE: request; CALLED: reply; FAILED: name of the packet
-			     or timer */
-	void *buf;	  /* what `data` lies in, a buffer handle of the lane */
-	uint64_t flow, correlation; /* FAILED: so many before it that were not told; ACTIVATE: the
-				       room's serial number */
-	uint64_t deadline;	    /* CLOCK_BOOTTIME ns, 0 none */
+	const void *data;	    /* MESH: body; CREATE: request; CALLED: reply; FAILED,
+				       OVERRAN: name of the packet, timer or callback */
+	void *buf;		    /* what `data` lies in, a buffer handle of the lane */
+	uint64_t flow, correlation; /* FAILED, OVERRAN: so many before it that were not told;
+				       ACTIVATE: the room's serial number */
+	uint64_t deadline;	    /* CLOCK_BOOTTIME ns, 0 none; OVERRAN: how long, ns */
 	uint64_t object_generation;
 	struct spl_key key;
-	const struct spot_stage *stage; /* FAILED */
+	const struct spot_stage *stage; /* FAILED, OVERRAN */
 	struct spl_name id;   /* MISSING, ACTIVATE, CREATE (len 0: none), CLOSE_WANTED, FAILED */
 	struct spl_name type; /* ACTIVATE, CREATE */
 };

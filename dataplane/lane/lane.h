@@ -40,7 +40,7 @@
 #define LANE_ACK_NS	  20000u /* acknowledgements of a flood go together: so long and a pass */
 #define LANE_LATE_PART	  16u /* part of the lane's memory that replies to one peer may wait in */
 #define LANE_COPY_OUT	  64u /* messages moved out of buffers in a pass */
-#define LANE_FAILURE_NS	  1000000000u /* at most one failed callback is told in so long */
+#define LANE_FAILURE_NS	  1000000000u /* at most one failure or overrun is told in so long */
 #define LANE_BUFFER_BYTES 2304u	      /* data room of a packet buffer, headroom included */
 
 /* How much work waits for the workers, by kind, and may. A lane adds before it hands some over; the
@@ -163,6 +163,11 @@ struct lane_later {
 	struct lane_message *back_head, *back_tail;
 };
 
+/* Of events that are told now and then: when the next may be, ns, and how many were not. */
+struct lane_told {
+	uint64_t at, missed;
+};
+
 struct lane {
 	/* const after start */
 	struct lane_shared *sh;
@@ -199,7 +204,7 @@ struct lane {
 	struct lane_command *settling; /* SETTLE: answered after so many passes, or earlier */
 	uint32_t settle_passes;
 	struct lane_event *raised_head, *raised_tail;
-	uint64_t failure_at, failures_missed; /* ns: the next one is told then */
+	struct lane_told failed, overran;
 	struct lane_later *later; /* [HOP_USERS(lanes)]: what waits for the ring to each */
 	uint32_t n_later;	  /* sends and requests of all of them */
 
@@ -358,9 +363,11 @@ static inline const struct spl_target *lane_target_of(const struct spl_key *key)
 	return (const struct spl_target *)(const void *)key;
 }
 
-/* work.c, create.c. */
+/* work.c, create.c, tell.c. */
 int lane_env_work(void *host, const struct spot_work *w);
 int lane_env_create(void *host, const struct spot_creation *c);
+void lane_env_failed(void *host, const struct spot_failure *f);
+void lane_env_overran(void *host, const struct spot_overrun *o);
 
 /* A message with room for `bytes` in this lane's memory, NULL without; and its end there. */
 struct lane_message *lane_message_new(struct lane *l, uint32_t bytes);

@@ -397,36 +397,6 @@ static int env_close_wanted(void *host, const struct spl_key *key, const struct 
 	return 0;
 }
 
-/* One in a second for a log: a stage that fails at every message must not fill it. */
-static void env_failed(void *host, const struct spot_failure *f)
-{
-	struct lane *l = host;
-	struct lane_event *e = l->now_ns >= l->failure_at ? lane_event_new(l) : NULL;
-	void *name = e ? lanemem_alloc(l->mem, f->name_bytes) : NULL;
-
-	if (!name) {
-		if (e)
-			lane_event_done(l, e);
-		l->failures_missed++;
-		lane_count(l, SPL_C_FAILURES_UNTOLD, 1);
-		return;
-	}
-	memcpy(name, f->name, f->name_bytes);
-	e->kind = LANE_EV_FAILED;
-	e->op = f->is_timer;
-	e->error = f->kind;
-	e->data = name;
-	e->bytes = f->name_bytes;
-	e->buf = lane_buf(name, LANE_BUF_MEM);
-	e->correlation = l->failures_missed;
-	e->stage = f->stage;
-	e->id.len = f->id->len;
-	memcpy(e->id.b, f->id->b, f->id->len);
-	l->failures_missed = 0;
-	l->failure_at = l->now_ns + LANE_FAILURE_NS;
-	lane_event_raise(l, e);
-}
-
 const struct spot_env lane_env = {
 	.send = env_send,
 	.cast = env_cast,
@@ -437,6 +407,7 @@ const struct spot_env lane_env = {
 	.activate = env_activate,
 	.create = lane_env_create,
 	.answer = env_answer,
-	.failed = env_failed,
+	.failed = lane_env_failed,
+	.overran = lane_env_overran,
 	.close_wanted = env_close_wanted,
 };

@@ -34,6 +34,8 @@ struct spot_turn {
 	int misconfigured;   /* SPL_OK, or the error kind of a subscription that was refused */
 	const char *what;    /* of the longest turn: a callback; NULL = a handler */
 	const struct spot_stage *stage; /* with what */
+	uint8_t timer_len;
+	char timer[47]; /* of a timer's turn, its name or the beginning of it */
 };
 
 struct spot_lane {
@@ -63,7 +65,8 @@ struct spot_lane {
 	struct spot_rec *ended[SPOT_DONE_MAX]; /* free when the host has had them */
 	struct spot_done done[SPOT_DONE_MAX];
 
-	uint64_t longest;
+	uint64_t longest, overrun; /* cycles of a turn; and beyond which it is told */
+	uint64_t long_from;	   /* the lesser of both */
 	const char *longest_type, *longest_what;
 
 	struct spot_call *calls; /* calls[0] is not used; commands follow the calls */

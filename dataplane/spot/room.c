@@ -86,6 +86,8 @@ struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot
 	l->measures = conf->observed.measures ? conf->observed.measures : &l->no_measures;
 	spot_clock_init(&l->clock, conf->clock_hz, conf->fake_clock);
 	l->budget = spot_from_us(&l->clock, conf->turn_budget_us);
+	l->overrun =
+		conf->turn_overrun_us ? spot_from_us(&l->clock, conf->turn_overrun_us) : UINT64_MAX;
 	l->lease = 0; /* nothing starts before the host has said until when */
 	l->epoch = (uint64_t)(conf->lane + 1) << 48;
 	slab_init(&l->slab, mem[SPOT_MEM_OBJECTS], conf->object_bytes);

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define SPL_STATS_MAGIC	 0x5350535441545331ULL /* "SPSTATS1" */
-#define SPL_STATS_LAYOUT 4
+#define SPL_STATS_LAYOUT 5
 
 /* One lane; the last one (index `lanes`) is the agent's. Sole writer: that thread. */
 struct spl_lane_stats {

@@ -227,6 +227,16 @@ static void host_failed(void *host, const struct spot_failure *x)
 		 x->id->len, (const char *)x->id->b, x->stage->desc->type, spl_error_name(x->kind));
 }
 
+static void host_overran(void *host, const struct spot_overrun *o)
+{
+	struct fake *f = ((struct fake_lane *)host)->f;
+
+	f->overruns++;
+	snprintf(f->overrun, sizeof(f->overrun), "%s %.*s (%s): %llu", o->is_timer ? "timer" : "in",
+		 (int)o->name_bytes, (const char *)o->name, o->stage->desc->type,
+		 (unsigned long long)o->cycles);
+}
+
 static int host_close_wanted(void *host, const struct spl_key *key, const struct spl_name *id,
 			     uint64_t generation, enum spl_closing reason)
 {
@@ -285,6 +295,7 @@ void fake_init(struct fake *f, unsigned lanes)
 		.life_bytes = 65536,
 		.life_cap = 8,
 		.turn_budget_us = 50,
+		.turn_overrun_us = 2000,
 		.waiters = 8,
 		.send_ms = 200,
 		.message_max = 65536,
@@ -312,6 +323,7 @@ void fake_start(struct fake *f)
 		.activate = host_activate,
 		.answer = host_answer,
 		.failed = host_failed,
+		.overran = host_overran,
 		.close_wanted = host_close_wanted,
 	};
 
