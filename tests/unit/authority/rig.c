@@ -325,6 +325,9 @@ static void take_entry(const struct auth_effect *fx)
 		rig.entry.made++;
 		rig.entry.obj_gen = c->fence.obj_gen;
 		CU_ASSERT_NOT_EQUAL(rig_state(), AUTH_HOST_SERVING);
+	} else if (fx->kind == AUTH_FX_DISCARD) {
+		CU_ASSERT_FALSE(rig.entry.is_there);
+		rig.entry.discarded++;
 	} else if (fx->kind == AUTH_FX_PUBLISH) {
 		CU_ASSERT_EQUAL(c->fence.obj_gen, rig.entry.obj_gen);
 		rig.entry.is_there = true;

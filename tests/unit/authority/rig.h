@@ -70,6 +70,7 @@ struct rig {
 	struct {
 		bool hold, fails; /* its commands are lost; its callbacks fail */
 		unsigned lapses;  /* so many times the lease has run out over there */
+		unsigned discarded;
 		bool is_there;
 		uint64_t obj_gen;
 		unsigned asked, made, closed, others; /* others: objects when it was closed */

@@ -341,6 +341,7 @@ static void test_stop(void)
 	rig_answer(AUTH_FX_PREPARE, "i", RIG_ACCEPT);
 	rig_answer(AUTH_FX_PUBLISH, "i", RIG_ACCEPT);
 	CU_ASSERT_TRUE(rig_is_created(t));
+	rig_pass(200); /* the rows are looked through again */
 	CU_ASSERT_TRUE(rig_answer(AUTH_FX_CLOSE_LOCAL, "i", RIG_ACCEPT));
 	rig_pass(1000);
 	CU_ASSERT_EQUAL(rig.reason, AUTH_HOST_SHUTDOWN);

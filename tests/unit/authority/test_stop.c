@@ -66,6 +66,7 @@ static void test_stop_lets_accepted_work_finish(void)
 	CU_ASSERT_EQUAL(rig_open_cmds(AUTH_FX_DISCARD), 2);
 	while (rig_answer(AUTH_FX_DISCARD, NULL, RIG_ACCEPT))
 		continue;
+	rig_pass(200); /* the rows are looked through again */
 	CU_ASSERT_EQUAL(rig.stopped, 1);
 	CU_ASSERT_TRUE(rig_kind(a) == SPL_E_DEADLINE_EXCEEDED);
 	CU_ASSERT_FALSE(rig_lease_there());
@@ -335,6 +336,9 @@ static void test_stop_ends_a_start_under_way(void)
 	t = rig_activate("i", "twin", 60000);
 	w = rig_activate("i", "twin", 50000);
 	rig_shutdown(2000);
+	/* It has the time that it was given, and keeps nobody else from closing in his. */
+	CU_ASSERT_TRUE(rig_answer(AUTH_FX_CLOSE_LOCAL, "a", RIG_ACCEPT));
+	CU_ASSERT_EQUAL(rig_gen("a"), 0);
 	rig_pass(1900);
 	CU_ASSERT_TRUE(rig_kind(t) == -1 && rig_kind(w) == -1);
 	rig_pass(200);
@@ -344,9 +348,35 @@ static void test_stop_ends_a_start_under_way(void)
 	CU_ASSERT_EQUAL(rig_gen("i"), 0);
 	CU_ASSERT_TRUE(rig_cap(&cap));
 	CU_ASSERT_TRUE(cap.spots_reserved == 0 && cap.pending == 0);
-	CU_ASSERT_TRUE(rig_answer(AUTH_FX_CLOSE_LOCAL, "a", RIG_ACCEPT));
+	rig_pass(200); /* the rows are looked through once more */
 	CU_ASSERT_TRUE(rig.stopped == 1 && rig.forced == 0);
 	CU_ASSERT_TRUE(rig_got(t)->times == 1 && rig_got(w)->times == 1);
+	rig_close();
+}
+
+/* A stop while the Entry Spot is being made, which hangs: it does not wait for it. */
+static void test_stop_ends_the_entry_start(void)
+{
+	rig_open_bare();
+	rig.entry.hold = true;
+	rig_start_host();
+	CU_ASSERT_EQUAL(rig.entry.asked, 1);
+	rig.entry.hold = false;
+	rig_shutdown(30000);
+	CU_ASSERT_EQUAL(rig.entry.discarded, 1);
+	rig_pass(1000);
+	CU_ASSERT_TRUE(rig.stopped == 1 && rig.outcome == AUTH_STOPPED);
+	CU_ASSERT_TRUE(rig.entry.made == 0 && rig.entry.closed == 0);
+	CU_ASSERT_FALSE(rig_lease_there());
+	rig_close();
+	/* Or while it waits to be tried again. */
+	rig_open_bare();
+	rig.entry.lapses = 100;
+	rig_start_host();
+	rig_pass(500);
+	rig_shutdown(30000);
+	rig_pass(100);
+	CU_ASSERT_TRUE(rig.stopped == 1 && rig.outcome == AUTH_STOPPED);
 	rig_close();
 }
 
@@ -394,6 +424,7 @@ static const struct t_case cases[] = {
 	T(test_entry, "S-ENTRY-1", "S-ENTRY-2", "S-CLOSE-1", "A-DRAIN-4"),
 	T(test_entry_fails, "S-ENTRY-1", "S-CLOSING-3"),
 	T(test_stop_ends_a_start_under_way, "S-DRAIN-5"),
+	T(test_stop_ends_the_entry_start, "A-DRAIN-2", "S-ENTRY-1"),
 	T(test_stop_with_store_trouble, "A-DRAIN-3"),
 };
 const struct t_suite suite_stop = T_SUITE("authority.stop", NULL, NULL, cases);
