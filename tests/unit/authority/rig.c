@@ -41,6 +41,8 @@ void rig_make(struct auth **out)
 	snprintf(c.prefix, sizeof(c.prefix), "n");
 	c.random = draw;
 	c.spots_max = rig.spots_max;
+	if (rig.ops_max)
+		c.ops_max = rig.ops_max;
 	c.reclaim_on_restart = rig.on_restart;
 	if (rig.pending_max)
 		c.pending_max = rig.pending_max;

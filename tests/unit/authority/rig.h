@@ -100,7 +100,7 @@ struct rig {
 	struct spl_name check_rid;
 	enum { RIG_UNKNOWN, RIG_HELD, RIG_ENDED, RIG_SILENT, RIG_TRUE } life; /* answer to checks */
 	uint64_t next_op;
-	uint32_t spots_max, room_limit, pending_max, group_max;
+	uint32_t spots_max, room_limit, pending_max, group_max, ops_max;
 	bool on_restart;
 };
 
