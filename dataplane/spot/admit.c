@@ -6,6 +6,7 @@
  * the enqueue nothing else of the lane runs: that is the critical section of S-ADM-1.
  */
 #include "dataplane/spot/activate.h"
+#include "dataplane/spot/api.h"
 #include "dataplane/spot/cast.h"
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/totals.h"
@@ -232,12 +233,13 @@ static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsig
 		spot_count(l, SPL_C_MESSAGES_FINISHED, cast);
 }
 
-void spot_admit_own(struct spot_lane *l, struct spot_rec *r)
+void spot_admit_own(struct spot_lane *l, struct spot_rec *r, const struct spl_target *target)
 {
 	const struct spl_key *key = r->key;
-	bool queued;
-	enum spl_message_fail why =
-		other_kind(l, table_find(&l->table, key), r, key, l->now, &queued);
+	struct spot *s = table_find(&l->table, key);
+	bool queued = true;
+	enum spl_message_fail why = target->instance ? spot_own_instance(l, s, r, target)
+						     : other_kind(l, s, r, key, l->now, &queued);
 
 	spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
 	if (why != SPL_FAIL_COUNT)
