@@ -4,7 +4,6 @@
 
 #include "common/ids.h"
 #include "common/wire_msg.h"
-#include "common/wire_msg.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -502,25 +501,6 @@ void fake_work_ends(struct fake *f, unsigned i, uint8_t kind, const char *text)
 	r.payload_bytes = text ? (uint32_t)strlen(text) : 0;
 	r.buf = b;
 	spot_reply_in(f->lane[f->work_lane[i]].l, &r);
-}
-
-void fake_creation_ends(struct fake *f, unsigned i, uint8_t kind, int state, const char *id,
-			const char *reply)
-{
-	struct wire_create_reply c = {
-		.state = (uint8_t)state,
-		.ref = {.id = {id, id ? (uint32_t)strlen(id) : 0},
-			.generation = 77,
-			.mesh = {"m", 1},
-			.rid = {"r", 1}},
-		.reply = {reply, reply ? (uint32_t)strlen(reply) : 0},
-	};
-	uint8_t body[512];
-	int n = kind == SPL_OK ? wire_create_reply_put(body, sizeof(body), &c) : 0;
-
-	CU_ASSERT_FATAL(n >= 0);
-	spot_created(f->lane[f->creation[i].lane].l, f->creation[i].correlation, kind, body,
-		     (uint32_t)n);
 }
 
 static bool take_ring(struct fake_lane *fl)

@@ -438,95 +438,6 @@ static void test_late_from_another_lane(void)
 	end();
 }
 
-/* The same with Instance intent, which is looked at no sooner than the time. */
-static int intends(struct spl_turn *turn, void *state, const struct spl_message *m)
-{
-	struct spl_target t;
-
-	CU_ASSERT_EQUAL(spl_target_set(&t, "a", 1), 0);
-	CU_ASSERT_EQUAL(spl_target_set_instance(&t, "wrong"), 0);
-	rc = spl_send_wait(turn, &t, spl_packet_key("log", 3), SPL_CONTENT_TEXT, "late", 4, 5,
-			   &call);
-	CU_ASSERT_EQUAL(spl_call_then(turn, call, told, NULL), 0);
-	return SPL_SUSPENDED;
-}
-
-static void test_late_with_intent(void)
-{
-	start(false);
-	let_go();
-	fake_log_clear();
-	test_stage_probe = intends;
-	rc = 77;
-	fake_send(&f, sender[0], "probe", "");
-	spot_run(fake_lane_of(&f, sender[0])->l, 10, UINT64_MAX);
-	CU_ASSERT_EQUAL(rc, 0);
-	f.now += 6 * (uint64_t)FAKE_MS;
-	fake_run(&f);
-	CU_ASSERT_STRING_EQUAL(fake_logged(), "told:DeadlineExceeded");
-	CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_EXPIRED), 1);
-	end();
-}
-
-/* Its Spot's time is up before there is an answer: the send may still be admitted, and is, so
- * nobody says that it never will. */
-static void test_sender_ends_by_force(void)
-{
-	struct spl_key key;
-	struct spot *s;
-
-	start(false);
-	timeout_ms = 5000;
-	does(0, "w a x");
-	CU_ASSERT_EQUAL(waiters(), 1);
-	key = spl_spot_key(sender[0], strlen(sender[0]));
-	s = table_find(&fake_lane_of(&f, sender[0])->l->table, &key);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
-	fake_close(&f, sender[0], spot_cold_of(s)->object_generation, SPL_CLOSING_EXPLICIT,
-		   f.now + 10 * (uint64_t)FAKE_MS);
-	fake_advance(&f, 20 * (uint64_t)FAKE_MS);
-	fake_run(&f);
-	CU_ASSERT_PTR_NOT_NULL(strstr(fake_logged(), "told:Unavailable"));
-	CU_ASSERT_PTR_NULL(strstr(fake_logged(), "told:DeadlineExceeded"));
-	fake_log_clear();
-	let_go();
-	CU_ASSERT_STRING_EQUAL(fake_logged(), "resumed 1 2 3 x");
-	end();
-}
-
-/* What is due in `l`, whatever the others do. */
-static void catch_up(struct spot_lane *l)
-{
-	for (int i = 0; i < 1000; i++) /* of the wheel so many slots each time */
-		spot_tick(l, f.now, 10);
-	spot_run(l, 10, UINT64_MAX);
-}
-
-/* The other lane stands still until long after the time: nobody knows what it will say, and it does
- * not admit the send then. */
-static void test_no_answer(void)
-{
-	struct spot_lane *l;
-
-	start(false);
-	let_go();
-	fake_log_clear();
-	l = fake_lane_of(&f, sender[0])->l;
-	timeout_ms = 5;
-	fake_send(&f, sender[0], "probe", "w a late");
-	spot_run(l, 10, UINT64_MAX);
-	f.now += 1000 * (uint64_t)FAKE_MS;
-	catch_up(l);
-	CU_ASSERT_STRING_EQUAL(fake_logged(), "");
-	f.now += 50 * (uint64_t)FAKE_MS;
-	catch_up(l);
-	CU_ASSERT_STRING_EQUAL(fake_logged(), "told:Unavailable");
-	fake_run(&f);
-	CU_ASSERT_STRING_EQUAL(fake_logged(), "told:Unavailable");
-	CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_EXPIRED), 1);
-	end();
-}
-
 /* Nobody is there: the call's result, as control says. */
 static void test_nobody(void)
 {
@@ -608,9 +519,6 @@ static const struct t_case cases[] = {
 	T(test_sealed_or_fenced, "S-LIM-6"),
 	T(test_cancelled, "S-LIM-6", "S-DIR-5"),
 	T(test_itself, "S-REENT-2", "S-DIR-5"),
-	T(test_late_with_intent, "S-LIM-6", "S-LIM-8"),
-	T(test_sender_ends_by_force, "S-LIM-6"),
-	T(test_no_answer, "S-LIM-6"),
 	T(test_nobody, "S-DIR-4"),
 	T(test_small_behind_large, "S-LIM-5", "S-TURN-2"),
 	T(test_many_gave_up, "S-LIM-6"),
