@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define DP_MAGIC	  0x314c5053u /* "SPL1" */
-#define DP_VERSION	  6
+#define DP_VERSION	  7
 #define DP_PACKET_MAX	  65536 /* bytes of one packet, header included */
 #define DP_INLINE_MAX	  32768 /* bytes of one byte string inside a packet */
 #define DP_HEADER_BYTES	  36
@@ -120,6 +120,7 @@ enum dp_type {
 	F(u32, send_timeout_ms) \
 	F(u32, create_timeout_ms) \
 	F(u32, turn_budget_us) \
+	F(u32, turn_overrun_us) \
 	F(u32, lifecycle_cap) \
 	F(u32, route_cache_ms) \
 	F(u32, agent_cpu)   /* of the main lcore; UINT32_MAX = any */ \

@@ -26,6 +26,10 @@
 
 struct auth;
 
+/* At most one in so many of ops_max is the eviction of an idle Spot: when many are idle at once, as
+ * after a busy hour, creations and closes that somebody waits for find room beside them. */
+#define AUTH_EVICTIONS_PART 4u
+
 struct auth_config {
 	struct spl_name mesh;
 	char prefix[65];      /* of RID and Entry Spot id: [A-Za-z0-9._-]{1,64} */

@@ -55,6 +55,17 @@ int auth_entry_close(struct auth *a)
 	return 0;
 }
 
+bool auth_entry_cancel(struct auth *a)
+{
+	struct auth_work *w = auth_work_find(a, auth_name(&a->host.id.entry_id));
+
+	if (w && w->state == AUTH_W_PREPARING) {
+		w->state = AUTH_W_DISCARDING;
+		auth_work_command(a, w, AUTH_FX_DISCARD);
+	}
+	return w != NULL;
+}
+
 static void made(struct auth *a, struct auth_work *w)
 {
 	a->host.entry_gen = w->obj_gen;
@@ -72,8 +83,7 @@ static void failed(struct auth *a, struct auth_work *w, const struct auth_event 
 	if (a->host.phase != AUTH_H_ENTRY)
 		return; /* the token was lost: it is tried again */
 	if (e->u.answer.kind == SPL_E_UNAVAILABLE)
-		a->host.entry_begun =
-			false; /* the lease had run out there: until renewed or lost */
+		auth_host_retry(a); /* the lease had run out there: until renewed or lost */
 	else
 		auth_host_start_failed(a, why);
 }
@@ -85,6 +95,8 @@ void auth_entry_answer(struct auth *a, struct auth_work *w, const struct auth_ev
 	if (w->state == AUTH_W_CLOSING) {
 		auth_close_note(a, w, e);
 		auth_work_end(a, w, true);
+	} else if (w->state == AUTH_W_DISCARDING) {
+		auth_work_end(a, w, false);
 	} else if (w->state == AUTH_W_PREPARING && kind == SPL_OK &&
 		   e->u.answer.verdict == AUTH_ACCEPTED) {
 		w->state = AUTH_W_PUBLISHING;

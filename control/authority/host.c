@@ -34,7 +34,9 @@ void auth_host_retry(struct auth *a)
 
 static void on_step_retry(struct auth *a, struct auth_timer *t)
 {
-	if (!a->host.step.in_flight)
+	if (a->host.phase == AUTH_H_ENTRY)
+		a->host.entry_begun = false; /* auth_host_check() begins again */
+	else if (!a->host.step.in_flight)
 		auth_step_queue(a, &a->host.step);
 }
 
@@ -441,6 +443,20 @@ static void finish(struct auth *a)
 		h->entry_closed = auth_entry_close(a) == 0;
 }
 
+static void look_at(struct auth *a, struct auth_work *w)
+{
+	a->host.busy |= !auth_work_creating(w) || a->host.dead;
+}
+
+/* An attempt that hangs has until the deadline, and keeps nobody else from closing before: the
+ * sweep looks at its row again when it is over. */
+static bool nothing_but_attempts(struct auth *a)
+{
+	a->host.busy = false;
+	auth_work_each(a, look_at);
+	return !a->host.busy;
+}
+
 /* Everything of a phase that waits for others to come to an end. */
 void auth_host_check(struct auth *a)
 {
@@ -462,13 +478,15 @@ void auth_host_check(struct auth *a)
 			h->scanning = start_sweep(a, AUTH_SWEEP_FIRST) == 0;
 		return;
 	case AUTH_H_ENTRY:
-		if (!h->entry_begun)
+		if (h->stop && !auth_entry_cancel(a))
+			auth_host_go(a, AUTH_H_DRAIN); /* a stop ends a start (A-DRAIN-2) */
+		else if (!h->stop && !h->entry_begun)
 			h->entry_begun = auth_entry_start(a) == 0;
 		return;
 	case AUTH_H_FINISH:
 		if (h->lost_in_stop && a->n_works == 0) {
 			auth_host_gone(a);
-		} else if (!h->draining && a->n_works == 0) {
+		} else if (!h->draining && nothing_but_attempts(a)) {
 			h->draining = start_sweep(a, AUTH_SWEEP_DRAIN) == 0;
 		} else if (h->drained && a->n_works == 0) {
 			finish(a);

@@ -67,6 +67,7 @@ struct auth_host {
 	uint64_t entry_gen; /* object generation under which it was made; 0: it is not there */
 	/* planned stop */
 	bool stop, draining, drained, forced, lost_in_stop;
+	bool busy;		    /* of nothing_but_attempts() */
 	bool late, teardown_failed; /* what makes its outcome ForceStopped */
 	int64_t stop_at;
 	struct auth_timer stop_timer;

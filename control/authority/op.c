@@ -82,6 +82,7 @@ static void op_free(struct auth *a, struct auth_op *op)
 	auth_buf_put(op->reply);
 	auth_list_free(op);
 	free(op->names);
+	a->n_evictions -= op->is_eviction;
 	free(op);
 	a->n_ops--;
 }
@@ -499,6 +500,12 @@ static bool refuse_at_once(struct auth *a, struct auth_op *op)
 	return true;
 }
 
+/* Nobody waits for it, and it is asked for again. */
+static bool is_eviction(const struct auth_request *r)
+{
+	return r->verb == AUTH_CLOSE && r->own && r->reason == AUTH_IDLE_EVICTED;
+}
+
 int auth_submit(struct auth *a, const struct auth_request *r, int64_t now)
 {
 	struct auth_op *op, *first = NULL;
@@ -510,9 +517,13 @@ int auth_submit(struct auth *a, const struct auth_request *r, int64_t now)
 	if (a->n_ops >= a->cfg.ops_max ||
 	    a->request_bytes + r->request.n > a->cfg.request_bytes_max)
 		return -EBUSY;
+	if (is_eviction(r) && a->n_evictions >= a->cfg.ops_max / AUTH_EVICTIONS_PART)
+		return -EBUSY;
 	op = op_new(a, r);
 	if (!op)
 		return -ENOMEM;
+	op->is_eviction = is_eviction(r);
+	a->n_evictions += op->is_eviction;
 	if (r->verb == AUTH_LIST)
 		err = auth_list_prepare(op, r);
 	if (err) {

@@ -36,8 +36,9 @@ struct auth_op {
 	struct spl_name id, type, mesh;
 	struct auth_buf *request;
 	uint64_t obj_gen;
-	bool own;		       /* CLOSE */
-	enum auth_close_reason reason; /* CLOSE */
+	bool own;
+	bool is_eviction; /* counted in auth.n_evictions */ /* CLOSE */
+	enum auth_close_reason reason;			    /* CLOSE */
 	enum spl_kind kind;
 	uint32_t limit;
 	struct auth_work *work; /* OWNER, WAITER */

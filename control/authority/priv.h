@@ -37,7 +37,7 @@ struct auth {
 	struct auth_op **op_buckets;
 	struct auth_work **id_buckets, **identity_buckets, **cmd_buckets;
 	size_t mask;
-	uint32_t n_ops, n_works, n_waiters, n_pending;
+	uint32_t n_ops, n_evictions, n_works, n_waiters, n_pending;
 	uint64_t request_bytes;
 	struct auth_ops held; /* HELD */
 	struct auth_timers timers;

@@ -139,6 +139,8 @@ void auth_close_note(struct auth *a, const struct auth_work *w, const struct aut
 /* Begins to make it; auth_host_entry_made() or auth_host_start_failed() follows. 0 or -ENOMEM. */
 int auth_entry_start(struct auth *a);
 int auth_entry_close(struct auth *a);
+/* Ends the making of it, unless it is nearly there; false when there is nothing of it to end. */
+bool auth_entry_cancel(struct auth *a);
 void auth_entry_answer(struct auth *a, struct auth_work *w, const struct auth_event *e);
 
 /* ---- group.c ---- */

@@ -88,6 +88,7 @@ struct config {
 		uint8_t pool_low_percent; /* free share below which waiting messages are copied */
 		uint32_t lane_memory_mb;  /* of one lane, for payloads */
 		uint32_t turn_budget_us;  /* S-FAIR-3 */
+		uint32_t turn_overrun_us; /* a longer turn is told; 0: none is */
 		uint16_t lifecycle_cap;	  /* lifecycle turns in a row before application work */
 		uint16_t idle_nap_us;	  /* longest nap of an idle lane, S-FAIR-5 */
 	} dataplane;

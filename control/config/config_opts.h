@@ -67,6 +67,8 @@
 	  START, "memory of each lane for payloads: reassembly, replies, copied messages, MiB") \
 	X("dataplane.turn_budget_us", config, dataplane.turn_budget_us, INT, NULL, "50", 1, \
 	  1000000, START, "time one Spot may use before the next ready one has its turn") \
+	X("dataplane.turn_overrun_us", config, dataplane.turn_overrun_us, INT, NULL, "10000", 0, \
+	  60000000, START, "a turn that takes longer is counted and logged by name; 0: none is") \
 	X("dataplane.lifecycle_cap", config, dataplane.lifecycle_cap, INT, NULL, "8", 1, 200, \
 	  START, "lifecycle turns in a row while application work waits") \
 	X("dataplane.idle_nap_us", config, dataplane.idle_nap_us, INT, NULL, "1000", 0, 1000, \

@@ -98,7 +98,9 @@ static int on_self_close(struct host *h, struct dplink_msg *m)
 	r.obj_gen = s.obj_gen;
 	r.deadline = (int64_t)(host_now(h) + h->cfg->node.drain_ms * CLOCK_NS_PER_MS);
 	if (host_submit(h, w, &r) < 0) {
-		log_warn(HOST_MODULE, "a Spot asked to be closed and was not: too much to do");
+		if (r.reason != AUTH_IDLE_EVICTED) /* it asks again while it is idle */
+			log_warn(HOST_MODULE,
+				 "a Spot asked to be closed and was not: too much to do");
 		host_wait_free(w);
 	}
 	return 0;

@@ -120,6 +120,7 @@ static void put_numbers(struct dp_config *m, const struct config *cfg)
 	m->create_timeout_ms = cfg->timeouts.create_ms;
 	m->send_timeout_ms = cfg->timeouts.send_ms;
 	m->turn_budget_us = cfg->dataplane.turn_budget_us;
+	m->turn_overrun_us = cfg->dataplane.turn_overrun_us;
 	m->lifecycle_cap = cfg->dataplane.lifecycle_cap;
 	m->route_cache_ms = cfg->route.cache_age_ms;
 	m->agent_cpu =

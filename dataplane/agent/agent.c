@@ -104,6 +104,16 @@ static void agent_failed(struct agent *a, struct lane_event *e)
 	agent_event_back(a, e);
 }
 
+/* It held up every other Spot of its lane. */
+static void agent_overran(struct agent *a, struct lane_event *e)
+{
+	log_warn("stage", "a turn took long type=%s %s=%.*s lane=%u took_us=%llu untold=%llu",
+		 e->stage->desc->type, e->op ? "timer" : "in", (int)e->bytes, (const char *)e->data,
+		 e->lane, (unsigned long long)(e->deadline / 1000),
+		 (unsigned long long)e->correlation);
+	agent_event_back(a, e);
+}
+
 static void take_event(struct agent *a, struct lane_event *e)
 {
 	switch ((enum lane_event_kind)e->kind) {
@@ -127,6 +137,9 @@ static void take_event(struct agent *a, struct lane_event *e)
 		break;
 	case LANE_EV_FAILED:
 		agent_failed(a, e);
+		break;
+	case LANE_EV_OVERRAN:
+		agent_overran(a, e);
 		break;
 	}
 }

@@ -63,9 +63,8 @@ struct agent_staged {
 enum agent_seal_step {
 	AGENT_UNSEALED,
 	AGENT_SEALING,
-	AGENT_SETTLING,
-	AGENT_SETTLING_AGAIN,
-	AGENT_SEALED
+	AGENT_SETTLING, /* the first of LANE_SETTLES */
+	AGENT_SEALED = AGENT_SETTLING + LANE_SETTLES
 };
 
 /* One association. */

@@ -232,13 +232,27 @@ static struct agent_command *prepare_command(struct agent *a, const struct dp_ob
 	return cmd;
 }
 
-/* A control that has come again may know it under the generation of a later lease; there is one
- * only (S-ENTRY-1). */
 static bool is_entry(const struct agent *a, const struct spl_key *key)
 {
 	struct spl_key entry = spl_spot_key(a->entry_id.b, a->entry_id.len);
 
 	return spl_key_equal(&entry, key);
+}
+
+/* The generation under which the lanes have the Spot that control means. There is one Entry Spot
+ * only (S-ENTRY-1), which a control that has come again, or has a later lease, may know under
+ * another generation, be it Ready or prepared. */
+static uint64_t generation_of(const struct agent *a, struct pack_bytes id, uint64_t gen)
+{
+	struct spl_key key = spl_spot_key(id.p, id.len);
+	const struct agent_staged *s;
+
+	if (!is_entry(a, &key))
+		return gen;
+	TAILQ_FOREACH (s, &a->staged, list)
+		if (spl_key_equal(&s->key, &key))
+			return s->object_generation;
+	return a->entry_live ? a->entry_live : gen;
 }
 
 void agent_prepare(struct agent *a, const struct sock_packet *p)
@@ -272,6 +286,7 @@ void agent_prepare(struct agent *a, const struct sock_packet *p)
 		refuse_prepare(a, p, m.attempt, SPL_E_ALREADY_EXISTS, "the Entry Spot is there");
 		return;
 	}
+	m.obj_gen = generation_of(a, m.id, m.obj_gen);
 	s = staged_find(a, &key, m.obj_gen);
 	if (s) { /* comes again: the first answer was lost with the connection */
 		struct dp_prepared again = {.attempt = m.attempt,
@@ -359,7 +374,8 @@ void agent_publish(struct agent *a, const struct sock_packet *p)
 
 	dp_get_obj_publish(&r, &m);
 	if (dp_done(&r))
-		send_keyed(a, p, LANE_PUBLISH, m.id, m.obj_gen, published, 0, 0);
+		send_keyed(a, p, LANE_PUBLISH, m.id, generation_of(a, m.id, m.obj_gen), published,
+			   0, 0);
 	else
 		agent_reply_ok(a, p->h.corr, SPL_E_PROTOCOL_ERROR, "PUBLISH does not decode");
 }
@@ -371,7 +387,8 @@ void agent_discard(struct agent *a, const struct sock_packet *p)
 
 	dp_get_obj_discard(&r, &m);
 	if (dp_done(&r))
-		send_keyed(a, p, LANE_DISCARD, m.id, m.obj_gen, discarded, 0, 0);
+		send_keyed(a, p, LANE_DISCARD, m.id, generation_of(a, m.id, m.obj_gen), discarded,
+			   0, 0);
 	else
 		agent_reply_ok(a, p->h.corr, SPL_E_PROTOCOL_ERROR, "DISCARD does not decode");
 }
@@ -411,10 +428,9 @@ void agent_close_spot(struct agent *a, const struct sock_packet *p)
 		return;
 	}
 	key = spl_spot_key(m.id.p, m.id.len);
-	if (is_entry(a, &key) && a->entry_live) {
-		m.obj_gen = a->entry_live;
+	m.obj_gen = generation_of(a, m.id, m.obj_gen);
+	if (is_entry(a, &key))
 		a->entry_live = 0;
-	}
 	if (m.reason == DP_CLOSE_FENCED)
 		send_keyed(a, p, LANE_FENCE, m.id, m.obj_gen, closed, 0, 0);
 	else
@@ -473,10 +489,9 @@ void agent_resync(struct agent *a, const struct sock_packet *p)
 
 /* ---- the seal of a stop ----
  *
- * First every lane seals, so that no publish starts any more. Then every lane takes in what the
- * others have sent it until then: publishes reach the lanes of their topics, and go on. Then once
- * more: they reach their subscribers' queues. Only now Spots are closed for the stop, so that none
- * of them leaves before a publish that has started gets to it (S-MCAST-7).
+ * First every lane seals, so that no publish starts any more. Then all of them settle, until every
+ * publish that has started is in its subscribers' queues (LANE_SETTLES). Only now Spots are closed
+ * for the stop, so that none of them leaves before such a publish gets to it (S-MCAST-7).
  */
 static void next_step(struct agent *a, uint64_t corr);
 
@@ -499,23 +514,42 @@ static void sealed(struct agent *a, uint64_t corr)
 	}
 }
 
+/* Not a lane is told before there is a command for each: one that was left out would not be sealed,
+ * and the stop would go on. Control asks again, or its deadline ends it. */
+static void not_sealed(struct agent *a, struct agent_commands *made, uint64_t corr)
+{
+	struct agent_command *cmd;
+
+	while ((cmd = TAILQ_FIRST(made)) != NULL) {
+		TAILQ_REMOVE(made, cmd, list);
+		agent_command_free(cmd);
+	}
+	a->seal_step = AGENT_UNSEALED;
+	agent_reply_ok(a, corr, SPL_E_INTERNAL_FAILURE, "out of memory");
+}
+
 static void next_step(struct agent *a, uint64_t corr)
 {
 	enum lane_verb verb = a->seal_step == AGENT_UNSEALED ? LANE_SEAL : LANE_SETTLE;
+	struct agent_commands made = TAILQ_HEAD_INITIALIZER(made);
+	struct agent_command *cmd;
 
 	if (++a->seal_step == AGENT_SEALED) {
 		sealed(a, corr);
 		return;
 	}
 	for (unsigned i = 0; i < a->sh.lanes; i++) {
-		struct agent_command *cmd = agent_command_new(a, i, verb, step_done);
-
-		if (!cmd) { /* control's deadline ends it */
-			log_error("agent", "out of memory lane=%u", i);
-			continue;
+		cmd = agent_command_new(a, i, verb, step_done);
+		if (!cmd) {
+			not_sealed(a, &made, corr);
+			return;
 		}
-		a->seal_left++;
 		cmd->corr = corr;
+		TAILQ_INSERT_TAIL(&made, cmd, list);
+	}
+	while ((cmd = TAILQ_FIRST(&made)) != NULL) {
+		TAILQ_REMOVE(&made, cmd, list);
+		a->seal_left++;
 		agent_send(a, cmd);
 	}
 }

@@ -154,6 +154,7 @@ static void lane_numbers(struct agent *a)
 		.life_bytes = c->lifecycle_queue_bytes,
 		.life_cap = c->lifecycle_cap,
 		.turn_budget_us = c->turn_budget_us,
+		.turn_overrun_us = c->turn_overrun_us,
 		.waiters = c->send_waiters < c->records_max ? c->send_waiters : c->records_max,
 		.send_ms = c->send_timeout_ms,
 		.message_max = c->message_max,

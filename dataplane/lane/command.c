@@ -90,16 +90,6 @@ void lane_retry(struct lane *l)
 		if (!next)
 			l->raised_tail = NULL;
 	}
-	while (l->return_head) {
-		struct lane_message *m = l->return_head, *next = m->next;
-
-		item = hop_tag(m, HOP_RETURN);
-		if (hop_push(&l->sh->hop, l->index, m->lane, &item, 1) != 1)
-			break;
-		l->return_head = next;
-		if (!next)
-			l->return_tail = NULL;
-	}
 	lane_later_retry(l);
 }
 
@@ -162,7 +152,7 @@ static void call(struct lane *l, struct lane_command *c)
 	c->error = SPL_OK;
 	if (!m || spot_recs_take(l->spots, &r, 1) == 0) {
 		if (m)
-			lanemem_free(l->mem, m);
+			lane_message_free(l, m);
 		c->error = SPL_E_CAPACITY_EXCEEDED;
 		return;
 	}

@@ -21,8 +21,9 @@ enum lane_verb {
 	LANE_DISCARD,
 	LANE_CLOSE,
 	LANE_SEAL,	/* no new work */
-	LANE_SETTLE,	/* answered when what other lanes have sent is taken in, and the publishes
-			   among it are in the queues of their subscribers here */
+	LANE_SETTLE,	/* answered when what other lanes have sent is taken in, the publishes among
+			   it are in the queues of their subscribers here, and nothing waits before
+			   a ring to another lane; see LANE_SETTLES */
 	LANE_CALLS_END, /* open calls of handlers end with `error` */
 	LANE_CALL,	/* a send or request of control, to a Spot */
 	LANE_REPLY,	/* a reply to a peer's control message */
@@ -46,7 +47,12 @@ struct lane_object {
 	const struct spl_name *id; /* the lane's; copied by it into `ids` */
 };
 
-#define LANE_PAGE 128u /* objects of one inventory page */
+/* So often all lanes settle before every publish that has started is in its subscribers' queues:
+ * after the first time none waits before a ring to the lane of its topic, after the second none is
+ * on the way from there to another lane, after the third they are in the queues. */
+#define LANE_SETTLES 3u
+
+#define LANE_PAGE    128u /* objects of one inventory page */
 
 struct lane_page {
 	uint64_t cursor; /* in and out */
@@ -96,27 +102,28 @@ enum lane_event_kind {
 	LANE_EV_CLOSE_WANTED, /* a stage closes its own Spot, or it has been idle */
 	LANE_EV_CALLED,	      /* the end of a LANE_CALL request */
 	LANE_EV_FAILED,	      /* a callback failed, for the log */
+	LANE_EV_OVERRAN,      /* a turn took long, for the log */
 };
 
 struct lane_event {
 	struct lane_event *next;
-	uint8_t kind;	/* enum lane_event_kind */
-	uint8_t op;	/* MESH: enum spl_message_kind; FAILED: 1 for a timer; CLOSE_WANTED: enum
-			   spl_closing */
+	uint8_t kind; /* enum lane_event_kind */
+	uint8_t op;   /* MESH: enum spl_message_kind; FAILED, OVERRAN: 1 for a timer; CLOSE_WANTED:
+			 enum   spl_closing */
 	uint8_t origin; /* MISSING: enum spot_origin */
 	uint8_t error;	/* CALLED, FAILED */
 	uint16_t lane;
 	uint16_t content;
 	uint32_t bytes, charge;
-	const void *data; /* MESH: body; CREATE: request; CALLED: reply; FAILED: name of the packet
-			     or timer */
-	void *buf;	  /* what `data` lies in, a buffer handle of the lane */
-	uint64_t flow, correlation; /* FAILED: so many before it that were not told; ACTIVATE: the
-				       room's serial number */
-	uint64_t deadline;	    /* CLOCK_BOOTTIME ns, 0 none */
+	const void *data;	    /* MESH: body; CREATE: request; CALLED: reply; FAILED,
+				       OVERRAN: name of the packet, timer or callback */
+	void *buf;		    /* what `data` lies in, a buffer handle of the lane */
+	uint64_t flow, correlation; /* FAILED, OVERRAN: so many before it that were not told;
+				       ACTIVATE: the room's serial number */
+	uint64_t deadline;	    /* CLOCK_BOOTTIME ns, 0 none; OVERRAN: how long, ns */
 	uint64_t object_generation;
 	struct spl_key key;
-	const struct spot_stage *stage; /* FAILED */
+	const struct spot_stage *stage; /* FAILED, OVERRAN */
 	struct spl_name id;   /* MISSING, ACTIVATE, CREATE (len 0: none), CLOSE_WANTED, FAILED (of a
 				 timer) */
 	struct spl_name type; /* ACTIVATE, CREATE */

@@ -403,6 +403,7 @@ void lane_input_message(struct lane *l, struct lane_message *m)
 				       .kind = SPL_MSG_REPLY,
 				       .error = SPL_E_CAPACITY_EXCEEDED,
 				       .flow = m->lane,
+				       .buf = buf,
 				       .correlation = m->correlation};
 
 		lane_fail(l, SPL_FAIL_NO_RECORD);

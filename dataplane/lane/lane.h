@@ -42,7 +42,7 @@
 #define LANE_HELD_BACK	  8u	 /* part of it that requests leave for replies (S-LIM-12) */
 #define LANE_LATE_PART	  16u /* part of the lane's memory that replies to one peer may wait in */
 #define LANE_COPY_OUT	  64u /* messages moved out of buffers in a pass */
-#define LANE_FAILURE_NS	  1000000000u /* at most one failed callback is told in so long */
+#define LANE_FAILURE_NS	  1000000000u /* at most one failure or overrun is told in so long */
 #define LANE_BUFFER_BYTES 2304u	      /* data room of a packet buffer, headroom included */
 
 /* How much work waits for the workers, by kind, and may. A lane adds before it hands some over; the
@@ -128,8 +128,10 @@ struct lane_message {
 	uint8_t kind, error;
 	uint16_t content;
 	uint8_t cls;
-	uint8_t spare;
 	uint64_t until_ns; /* while it waits for a ring */
+	/* of a send or publish whose sender waits: the message that its answer will be, so that
+	 * this needs no memory when it is due; NULL, or of the same lane's memory */
+	struct lane_message *answer;
 	uint64_t correlation, deadline, packet, source;
 	struct spl_flow_id trace;
 	struct spl_target target; /* its key is what a record points to */
@@ -156,11 +158,19 @@ struct lane_work {
 	uint64_t spare; /* the input is aligned to 16 bytes */
 };
 
-/* Messages for one other lane whose ring is full, in their order. Replies are not given up and are
- * bounded by the lane's memory (S-LIM-12); all others are as many as spot_conf.waiters and so long
- * as they say (S-LIM-5, S-DIR-8). */
+/* What the full ring to one other thread has not taken, in its order. Messages: replies are not
+ * given up and are bounded by the lane's memory (S-LIM-12); all others are as many as
+ * spot_conf.waiters and so long as they say (S-LIM-5, S-DIR-8). And messages that go back to the
+ * thread whose memory they are. */
 struct lane_later {
 	struct lane_message *head, *tail;
+	struct lane_message *looked; /* the time of what is behind it is looked at next; or NULL */
+	struct lane_message *back_head, *back_tail;
+};
+
+/* Of events that are told now and then: when the next may be, ns, and how many were not. */
+struct lane_told {
+	uint64_t at, missed;
 };
 
 struct lane {
@@ -199,9 +209,8 @@ struct lane {
 	struct lane_command *settling; /* SETTLE: answered after so many passes, or earlier */
 	uint32_t settle_passes;
 	struct lane_event *raised_head, *raised_tail;
-	uint64_t failure_at, failures_missed; /* ns: the next one is told then */
-	struct lane_message *return_head, *return_tail;
-	struct lane_later *later; /* [lanes]: what waits for the ring to each */
+	struct lane_told failed, overran;
+	struct lane_later *later; /* [HOP_USERS(lanes)]: what waits for the ring to each */
 	uint32_t n_later;	  /* sends and requests of all of them */
 
 	/* one input round: plain messages, admitted first, then the others */
@@ -365,12 +374,15 @@ static inline const struct spl_target *lane_target_of(const struct spl_key *key)
 	return (const struct spl_target *)(const void *)key;
 }
 
-/* work.c, create.c. */
+/* work.c, create.c, tell.c. */
 int lane_env_work(void *host, const struct spot_work *w);
 int lane_env_create(void *host, const struct spot_creation *c);
+void lane_env_failed(void *host, const struct spot_failure *f);
+void lane_env_overran(void *host, const struct spot_overrun *o);
 
-/* A message with room for `bytes` in this lane's memory; NULL without. */
+/* A message with room for `bytes` in this lane's memory, NULL without; and its end there. */
 struct lane_message *lane_message_new(struct lane *l, uint32_t bytes);
+void lane_message_free(struct lane *l, struct lane_message *m);
 int lane_reply_link(struct lane *l, uint64_t flow, uint64_t correlation, uint8_t error,
 		    uint16_t content, const void *payload, uint32_t bytes);
 
@@ -394,6 +406,8 @@ void lane_retry(struct lane *l); /* what a full ring refused */
 /* later.c: to lane `to`, through its ring or in the line before it. 0, or -ETIMEDOUT when no more
  * may wait; the message is the caller's then. `until_ns`: of one that is not a reply. */
 int lane_push(struct lane *l, struct lane_message *m, unsigned to, uint64_t until_ns);
+/* Back to the thread whose memory it is, another one. */
+void lane_push_back(struct lane *l, struct lane_message *m);
 void lane_later_retry(struct lane *l);
 bool lane_later_any(const struct lane *l);
 

@@ -16,35 +16,23 @@ struct lane_message *lane_message_new(struct lane *l, uint32_t bytes)
 	if (!m)
 		return NULL;
 	m->next = NULL;
+	m->answer = NULL;
 	m->bytes = bytes;
 	m->lane = (uint16_t)l->index;
 	return m;
 }
 
-/* Gives a message back to the lane whose memory it is. */
-static void give_back(struct lane *l, struct lane_message *m)
+void lane_message_free(struct lane *l, struct lane_message *m)
 {
-	void *item = hop_tag(m, HOP_RETURN);
-
-	if (m->lane == l->index) {
-		lanemem_free(l->mem, m);
-		return;
-	}
-	if (!l->return_head && hop_push(&l->sh->hop, l->index, m->lane, &item, 1) == 1)
-		return;
-	m->next = NULL; /* the ring is full: lane_retry() */
-	if (l->return_tail)
-		l->return_tail->next = m;
-	else
-		l->return_head = m;
-	l->return_tail = m;
+	lanemem_free(l->mem, m->answer);
+	lanemem_free(l->mem, m);
 }
 
 void lane_returned(struct lane *l, struct lane_message *m)
 {
 	if (m->kind == SPOT_KIND_CAST)
 		spot_cast_returned(l->spots, ((const struct lane_cast *)(void *)m->data)->token);
-	lanemem_free(l->mem, m);
+	lane_message_free(l, m);
 }
 
 static inline void give_credit(struct lane *l, uint64_t flow, uint32_t charge)
@@ -76,7 +64,10 @@ static void put_buffer(struct lane *l, void *buf)
 		lanemem_free(l->mem, p);
 		break;
 	case LANE_BUF_MESSAGE:
-		give_back(l, p);
+		if (((struct lane_message *)p)->lane == l->index)
+			lane_message_free(l, p);
+		else
+			lane_push_back(l, p);
 		break;
 	}
 }
@@ -174,20 +165,48 @@ int lane_reply_link(struct lane *l, uint64_t flow, uint64_t correlation, uint8_t
 
 static const struct spl_target no_target;
 
-/* How long it may wait for the ring: what it was given, and no longer than a send does (S-DIR-8).
- */
+static bool is_told_kind(uint8_t kind)
+{
+	return kind == SPOT_KIND_TOLD_SEND || kind == SPOT_KIND_TOLD_PUBLISH ||
+	       kind == SPOT_KIND_INSTANCE_TOLD;
+}
+
+/* How long it may wait for the ring: what it was given, and a request no longer than a send does
+ * (S-DIR-8). */
 static uint64_t until_of(const struct lane *l, const struct spot_out *o)
 {
 	uint64_t most = (uint64_t)l->send_ms * 1000000u, ns = most;
 
 	if (o->deadline)
 		ns = o->deadline > l->now ? spot_to_ns(&l->clock, o->deadline - l->now) : 0;
-	return l->now_ns + (ns < most ? ns : most);
+	return l->now_ns + (ns < most || is_told_kind(o->kind) ? ns : most);
 }
 
 static bool is_instance_kind(uint8_t kind)
 {
 	return kind >= SPOT_KIND_INSTANCE_TOLD && kind <= SPOT_KIND_INSTANCE_REQUEST;
+}
+
+/* The answer to a told send is there already, with the message. Anything else is made. */
+static struct lane_message *message_for(struct lane *l, const struct spot_out *o, uint32_t bytes)
+{
+	struct lane_message *m = NULL, *told;
+
+	if (o->kind == SPL_MSG_REPLY && bytes == 0 &&
+	    ((uintptr_t)o->buf & LANE_BUF_MASK) == LANE_BUF_MESSAGE) {
+		told = (struct lane_message *)((uintptr_t)o->buf & ~(uintptr_t)LANE_BUF_MASK);
+		m = told->answer;
+		told->answer = NULL;
+	}
+	if (!m)
+		m = lane_message_new(l, bytes);
+	if (!m || !is_told_kind(o->kind))
+		return m;
+	m->answer = lane_message_new(l, 0);
+	if (m->answer)
+		return m;
+	lanemem_free(l->mem, m);
+	return NULL;
 }
 
 /* Instance intent travels behind the payload: where the stage has it may change meanwhile. */
@@ -200,7 +219,7 @@ static int send_lane(struct lane *l, const struct spot_out *o)
 
 	if (o->flow >= l->sh->lanes)
 		return -ENOTCONN;
-	m = lane_message_new(l, o->payload_bytes + intent);
+	m = message_for(l, o, o->payload_bytes + intent);
 	if (!m)
 		return -ENOBUFS;
 	m->bytes = o->payload_bytes;
@@ -221,7 +240,7 @@ static int send_lane(struct lane *l, const struct spot_out *o)
 	if (o->payload_bytes)
 		memcpy(m->data, o->payload, o->payload_bytes);
 	if (lane_push(l, m, (unsigned)o->flow, until_of(l, o))) {
-		lanemem_free(l->mem, m);
+		lane_message_free(l, m);
 		return -ETIMEDOUT;
 	}
 	lane_count(l, SPL_C_MESSAGES_SENT, 1);
@@ -379,36 +398,6 @@ static int env_close_wanted(void *host, const struct spl_key *key, const struct 
 	return 0;
 }
 
-/* One in a second for a log: a stage that fails at every message must not fill it. */
-static void env_failed(void *host, const struct spot_failure *f)
-{
-	struct lane *l = host;
-	struct lane_event *e = l->now_ns >= l->failure_at ? lane_event_new(l) : NULL;
-	void *name = e ? lanemem_alloc(l->mem, f->name_bytes) : NULL;
-
-	if (!name) {
-		if (e)
-			lane_event_done(l, e);
-		l->failures_missed++;
-		lane_count(l, SPL_C_FAILURES_UNTOLD, 1);
-		return;
-	}
-	memcpy(name, f->name, f->name_bytes);
-	e->kind = LANE_EV_FAILED;
-	e->op = f->is_timer;
-	e->error = f->kind;
-	e->data = name;
-	e->bytes = f->name_bytes;
-	e->buf = lane_buf(name, LANE_BUF_MEM);
-	e->correlation = l->failures_missed;
-	e->stage = f->stage;
-	if (f->is_timer) /* what the log may name (S-OBS-6) */
-		e->id = *f->id;
-	l->failures_missed = 0;
-	l->failure_at = l->now_ns + LANE_FAILURE_NS;
-	lane_event_raise(l, e);
-}
-
 const struct spot_env lane_env = {
 	.send = env_send,
 	.cast = env_cast,
@@ -419,6 +408,7 @@ const struct spot_env lane_env = {
 	.activate = env_activate,
 	.create = lane_env_create,
 	.answer = env_answer,
-	.failed = env_failed,
+	.failed = lane_env_failed,
+	.overran = lane_env_overran,
 	.close_wanted = env_close_wanted,
 };

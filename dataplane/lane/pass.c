@@ -226,7 +226,7 @@ static void idle(struct lane *l)
 	struct wake *w = &sh->hop.wake[l->index];
 
 	if (spot_ready(l->spots) || l->dirty || l->n_input || l->answered_head || l->raised_head ||
-	    l->return_head || lane_later_any(l) || l->n_undrained)
+	    lane_later_any(l) || l->n_undrained)
 		max = 0;
 	switch (idle_next(&l->idle, max ? due_us(l, max) : 0)) {
 	case IDLE_SPIN:

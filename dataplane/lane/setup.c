@@ -66,7 +66,7 @@ struct lane *lane_create(struct lane_shared *sh, unsigned index, const struct la
 	l->active_max = conf->flows_max;
 	l->peer = calloc(sh->associations, sizeof(*l->peer));
 	l->active = calloc(conf->flows_max, sizeof(struct lane_flow *));
-	l->later = calloc(sh->lanes, sizeof(*l->later));
+	l->later = calloc(HOP_USERS(sh->lanes), sizeof(*l->later));
 	l->later_max = conf->spot.waiters;
 	l->send_ms = conf->spot.send_ms;
 	if (!l->peer || !l->active || !l->later)

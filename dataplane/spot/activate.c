@@ -7,13 +7,27 @@
 
 #include "common/ids.h"
 
-static struct spot_wait *find(struct spot_lane *l, const struct spl_key *key)
+/* The first under `key` from place `i` of a bucket on. */
+static struct spot_wait *find_from(struct spot_lane *l, const struct spl_key *key, uint32_t i)
 {
-	uint32_t i = l->waits.bucket[key->b[0] % SPOT_WAIT_BUCKETS];
-
 	while (i && !spl_key_equal(&l->waits.w[i].key, key))
 		i = l->waits.w[i].next;
 	return i ? &l->waits.w[i] : NULL;
+}
+
+static struct spot_wait *find(struct spot_lane *l, const struct spl_key *key)
+{
+	return find_from(l, key, l->waits.bucket[key->b[0] % SPOT_WAIT_BUCKETS]);
+}
+
+static struct spot_wait *find_of_type(struct spot_lane *l, const struct spl_key *key,
+				      struct pack_bytes type)
+{
+	struct spot_wait *w = find(l, key);
+
+	while (w && !(w->type.len == type.len && memcmp(w->type.b, type.p, type.len) == 0))
+		w = find_from(l, key, w->next);
+	return w;
 }
 
 static struct spot_wait *add(struct spot_lane *l, const struct spl_key *key, struct pack_bytes type)
@@ -80,12 +94,9 @@ static enum spl_message_fail wait_for(struct spot_lane *l, struct spot_rec *r,
 				      const struct spl_key *key, const struct spot_intent *intent)
 {
 	uint32_t cost = r->msg.payload_bytes + r->msg.metadata_bytes + SPOT_RECORD_COST;
-	struct spot_wait *w = find(l, key);
+	struct spot_wait *w = find_of_type(l, key, intent->type);
 	struct spl_key of_id;
 
-	if (w && !(w->type.len == intent->type.len &&
-		   memcmp(w->type.b, intent->type.p, w->type.len) == 0))
-		return SPL_FAIL_TYPE_MISMATCH;
 	if (w &&
 	    (w->count >= l->conf.queue_count || (uint64_t)w->bytes + cost > l->conf.queue_bytes))
 		return SPL_FAIL_QUEUE_FULL;
@@ -146,10 +157,14 @@ enum spl_message_fail spot_instance_in(struct spot_lane *l, struct spot *s, stru
 
 void spot_waits_go(struct spot_lane *l, struct spot *s)
 {
-	struct spot_wait *w = l->waits.used ? find(l, &s->key) : NULL;
+	const struct spl_stage *d = spot_stage_of(l, s)->desc;
+	struct spot_wait *w = NULL;
 
-	/* Of another type: control says so to those who wait, not to this Spot. */
-	if (!w || !is_of_type(l, s, w->type.b, w->type.len))
+	/* Of another type or kind: control says so to those who wait, not this Spot. */
+	if (l->waits.used && d->kind == SPL_KIND_INSTANCE)
+		w = find_of_type(l, &s->key,
+				 (struct pack_bytes){d->type, (uint32_t)strlen(d->type)});
+	if (!w)
 		return;
 	while (w->head) {
 		struct spot_rec *r = take(l, w);
@@ -166,7 +181,9 @@ void spot_activated(struct spot_lane *l, const struct spl_key *key, uint64_t ser
 	struct spot_wait *w = find(l, key);
 
 	l->now = now;
-	if (!w || w->serial != serial)
+	while (w && w->serial != serial)
+		w = find_from(l, key, w->next);
+	if (!w)
 		return; /* its Spot was published, and has them */
 	while (w->head) {
 		spot_count(l, SPL_C_MESSAGES_QUEUED, (uint64_t)-1);

@@ -3,8 +3,10 @@
  *
  * They wait in order of arrival behind one question to the agent, at most as many as the default
  * limits of a queue allow. When their Spot is published they go to its queue, before anything else
- * can; when control says that there will be none, each ends once. An entry of the table is one id;
- * its serial number tells a late answer from one that is awaited. Inside the room only, on the
+ * can; when control says that there will be none, each ends once. An entry of the table is one id
+ * and type: which type an id has only the authority decides, so what intends another one than those
+ * who came first has a question of its own (S-ACT-1,7). Its serial number tells a late answer from
+ * one that is awaited. Inside the room only, on the
  * lane.
  */
 #ifndef SPL_DATAPLANE_SPOT_ACTIVATE_H

@@ -6,6 +6,7 @@
  * the enqueue nothing else of the lane runs: that is the critical section of S-ADM-1.
  */
 #include "dataplane/spot/activate.h"
+#include "dataplane/spot/api.h"
 #include "dataplane/spot/cast.h"
 #include "dataplane/spot/queue.h"
 #include "dataplane/spot/totals.h"
@@ -148,10 +149,25 @@ static __attribute__((noinline)) void fetch_spots(const struct table *t, struct 
 	}
 }
 
-static bool is_told(uint8_t kind)
+/* Its sender has been told that it is never admitted, or will be (S-LIM-6). */
+static bool is_late(const struct spot_rec *r, uint64_t now)
 {
-	return kind == SPOT_KIND_TOLD_SEND || kind == SPOT_KIND_TOLD_PUBLISH ||
-	       kind == SPOT_KIND_INSTANCE_TOLD;
+	return r->deadline && now >= r->deadline &&
+	       (r->kind == SPOT_KIND_TOLD_SEND || r->kind == SPOT_KIND_TOLD_PUBLISH);
+}
+
+static enum spl_message_fail with_intent(struct spot_lane *l, struct spot *s, struct spot_rec *r,
+					 const struct spl_key *key, uint64_t now)
+{
+	const uint8_t *p = (const uint8_t *)r->msg.packet;
+	struct spot_intent intent = {{p + 1, p[0]}, {p + 2 + p[0], p[1 + p[0]]}};
+
+	r->kind = r->kind == SPOT_KIND_INSTANCE_SEND   ? SPL_MSG_SPOT_SEND
+		  : r->kind == SPOT_KIND_INSTANCE_TOLD ? SPOT_KIND_TOLD_SEND
+						       : SPL_MSG_SPOT_REQUEST;
+	if (is_late(r, now))
+		return SPL_FAIL_EXPIRED;
+	return spot_instance_in(l, s, r, key, &intent, closed(l, now));
 }
 
 /* A message of another kind than most; `*queued` when it is in a queue now. */
@@ -159,8 +175,7 @@ static enum spl_message_fail other_kind(struct spot_lane *l, struct spot *s, str
 					const struct spl_key *key, uint64_t now, bool *queued)
 {
 	*queued = true;
-	/* Its sender was told that it is never admitted (S-LIM-6). */
-	if (r->deadline && now >= r->deadline && is_told(r->kind))
+	if (is_late(r, now))
 		return SPL_FAIL_EXPIRED;
 	switch (r->kind) {
 	case SPL_MSG_PUBLISH:
@@ -171,26 +186,13 @@ static enum spl_message_fail other_kind(struct spot_lane *l, struct spot *s, str
 		if (s)
 			return send_told(l, s, r, now);
 		return l->sealed ? SPL_FAIL_SHUTDOWN : SPL_FAIL_NO_SPOT;
+	case SPOT_KIND_INSTANCE_SEND:
+	case SPOT_KIND_INSTANCE_REQUEST:
+	case SPOT_KIND_INSTANCE_TOLD:
+		return with_intent(l, s, r, key, now);
 	default:
 		return SPL_FAIL_UNKNOWN_KIND;
 	}
-}
-
-static bool has_intent(const struct spot_rec *r)
-{
-	return r->kind >= SPOT_KIND_INSTANCE_TOLD && r->kind <= SPOT_KIND_INSTANCE_REQUEST;
-}
-
-static enum spl_message_fail with_intent(struct spot_lane *l, struct spot *s, struct spot_rec *r,
-					 const struct spl_key *key, enum spl_message_fail shut)
-{
-	const uint8_t *p = (const uint8_t *)r->msg.packet;
-	struct spot_intent intent = {{p + 1, p[0]}, {p + 2 + p[0], p[1 + p[0]]}};
-
-	r->kind = r->kind == SPOT_KIND_INSTANCE_SEND   ? SPL_MSG_SPOT_SEND
-		  : r->kind == SPOT_KIND_INSTANCE_TOLD ? SPOT_KIND_TOLD_SEND
-						       : SPL_MSG_SPOT_REQUEST;
-	return spot_instance_in(l, s, r, key, &intent, shut);
 }
 
 static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsigned n, uint64_t now)
@@ -211,8 +213,7 @@ static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsig
 		if (__builtin_expect((unsigned)r->kind - SPL_MSG_SPOT_SEND > 1u, 0)) {
 			bool waits = true;
 
-			why = has_intent(r) ? with_intent(l, s, r, key, shut)
-					    : other_kind(l, s, r, key, now, &waits);
+			why = other_kind(l, s, r, key, now, &waits);
 			if (why == SPL_FAIL_COUNT && !waits) {
 				cast++;
 				continue;
@@ -232,12 +233,13 @@ static void admit_burst(struct spot_lane *l, struct spot_rec *const *recs, unsig
 		spot_count(l, SPL_C_MESSAGES_FINISHED, cast);
 }
 
-void spot_admit_own(struct spot_lane *l, struct spot_rec *r)
+void spot_admit_own(struct spot_lane *l, struct spot_rec *r, const struct spl_target *target)
 {
 	const struct spl_key *key = r->key;
-	bool queued;
-	enum spl_message_fail why =
-		other_kind(l, table_find(&l->table, key), r, key, l->now, &queued);
+	struct spot *s = table_find(&l->table, key);
+	bool queued = true;
+	enum spl_message_fail why = target->instance ? spot_own_instance(l, s, r, target)
+						     : other_kind(l, s, r, key, l->now, &queued);
 
 	spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
 	if (why != SPL_FAIL_COUNT)

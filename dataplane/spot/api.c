@@ -330,6 +330,16 @@ struct spl_call *spot_call_keep(struct spot_lane *l, struct spot_call *c)
 	return (struct spl_call *)(uintptr_t)c->correlation;
 }
 
+int spot_call_submitted(struct spot_lane *l, struct spot_call *c, int rc, struct spl_call **call)
+{
+	if (rc) {
+		spot_call_drop(l, c);
+		return rc == -EMSGSIZE || rc == -ETIMEDOUT ? rc : -ENOBUFS;
+	}
+	*call = spot_call_keep(l, c);
+	return 0;
+}
+
 int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 		uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
 		enum spl_wait wait, struct spl_call **call)
@@ -349,7 +359,7 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 		return rc;
 	if (wait == SPL_WAIT_HOLD && is_self(l, target) && !(l->turn.rec->flags & REC_F_OWN))
 		return -EDEADLK;
-	if (l->turn.spot->gate.flags & SPOT_F_FORCED)
+	if (spot_time_is_up(l))
 		return -ESHUTDOWN;
 	own = is_own_lane(l, target);
 	deadline = spot_call_deadline(l, timeout_ms);
@@ -361,12 +371,7 @@ int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t
 				 bytes, c->correlation, deadline);
 	if (spot_traces_flows(l))
 		spot_trace_sent(l, SPL_TK_REQUEST, &target->id, NULL, c->correlation, rc);
-	if (rc) {
-		spot_call_drop(l, c);
-		return rc == -EMSGSIZE || rc == -ETIMEDOUT ? rc : -ENOBUFS;
-	}
-	*call = spot_call_keep(l, c);
-	return 0;
+	return spot_call_submitted(l, c, rc, call);
 }
 
 int spl_call_then(struct spl_turn *turn, struct spl_call *call, spl_result_fn fn, void *ctx)

@@ -39,6 +39,15 @@ struct spot_call *spot_call_of_turn(struct spot_lane *l, uint8_t origin, enum sp
 				    uint64_t deadline);
 struct spl_call *spot_call_keep(struct spot_lane *l, struct spot_call *c);
 
+/* After its submission, which said `rc`: kept, or dropped and what the stage hears. */
+int spot_call_submitted(struct spot_lane *l, struct spot_call *c, int rc, struct spl_call **call);
+
+/* The Spot is being ended by force: it starts nothing any more. */
+static inline bool spot_time_is_up(const struct spot_lane *l)
+{
+	return l->turn.spot->gate.flags & SPOT_F_FORCED;
+}
+
 /* When a call that starts now ends; cycles. */
 static inline uint64_t spot_call_deadline(const struct spot_lane *l, uint32_t timeout_ms)
 {

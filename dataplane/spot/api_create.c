@@ -44,7 +44,7 @@ int spl_create(struct spl_turn *turn, const struct spl_creation *creation, enum 
 		return rc;
 	if (waits_for_itself(l, creation))
 		return -EDEADLK;
-	if (l->turn.spot->gate.flags & SPOT_F_FORCED)
+	if (spot_time_is_up(l))
 		return -ESHUTDOWN;
 	ask = (struct spot_creation){
 		.type = {creation->type, (uint32_t)strlen(creation->type)},
@@ -58,12 +58,7 @@ int spl_create(struct spl_turn *turn, const struct spl_creation *creation, enum 
 	if (!c)
 		return -ENOBUFS;
 	ask.correlation = c->correlation;
-	if (l->env.create(l->env.host, &ask)) {
-		spot_call_drop(l, c);
-		return -ENOBUFS;
-	}
-	*call = spot_call_keep(l, c);
-	return 0;
+	return spot_call_submitted(l, c, l->env.create(l->env.host, &ask), call);
 }
 
 void spot_created(struct spot_lane *l, uint64_t correlation, uint8_t kind, const void *body,

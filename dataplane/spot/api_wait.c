@@ -30,7 +30,6 @@ struct told {
 static int tell_here(struct spot_lane *l, const struct told *t, struct spot_call *c)
 {
 	struct spot_rec *r = spot_own_record(l, t->packet, t->content, t->payload, t->bytes);
-	enum spl_message_fail why;
 
 	if (!r)
 		return -ENOBUFS;
@@ -38,16 +37,7 @@ static int tell_here(struct spot_lane *l, const struct told *t, struct spot_call
 	r->msg.correlation = c->correlation;
 	r->deadline = t->deadline;
 	r->key = &t->target.key;
-	if (!t->target.instance) {
-		spot_admit_own(l, r);
-		return 0;
-	}
-	why = spot_own_instance(l, table_find(&l->table, r->key), r, &t->target);
-	spot_count(l, SPL_C_MESSAGES_ACCEPTED, 1);
-	if (why != SPL_FAIL_COUNT)
-		spot_refuse(l, r, &t->target.key, why);
-	else
-		spot_count(l, SPL_C_MESSAGES_QUEUED, 1);
+	spot_admit_own(l, r, &t->target);
 	return 0;
 }
 
@@ -61,7 +51,9 @@ static int tell(struct spot_lane *l, struct told *t, uint32_t timeout_ms, struct
 	struct spot_call *c;
 	int rc;
 
-	if (l->turn.spot->gate.flags & SPOT_F_FORCED)
+	if (!call || timeout_ms > INT_MAX)
+		return -EINVAL;
+	if (spot_time_is_up(l))
 		return -ESHUTDOWN;
 	t->deadline = l->now + spot_from_ms(&l->clock, ms);
 	c = spot_call_of_turn(l, own ? SPOT_FROM_SELF : SPOT_FROM_LANE, SPL_WAIT_HOLD,
@@ -77,29 +69,28 @@ static int tell(struct spot_lane *l, struct told *t, uint32_t timeout_ms, struct
 		spot_trace_sent(l, SPL_TK_SEND, &t->target.id,
 				t->kind == SPOT_KIND_TOLD_PUBLISH ? &no_name : NULL, c->correlation,
 				rc);
-	if (rc) {
-		spot_call_drop(l, c);
-		return rc == -EMSGSIZE || rc == -ETIMEDOUT ? rc : -ENOBUFS;
-	}
-	*call = spot_call_keep(l, c);
-	return 0;
+	return spot_call_submitted(l, c, rc, call);
+}
+
+static struct told told_of(uint8_t kind, uint64_t packet, uint16_t content, const void *payload,
+			   uint32_t bytes)
+{
+	return (struct told){.kind = kind,
+			     .packet = packet,
+			     .content = content,
+			     .payload = payload,
+			     .bytes = bytes};
 }
 
 int spl_send_wait(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 		  uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
 		  struct spl_call **call)
 {
-	struct told t = {.kind = SPOT_KIND_TOLD_SEND,
-			 .packet = packet_key,
-			 .content = content,
-			 .payload = payload,
-			 .bytes = bytes};
+	struct told t = told_of(SPOT_KIND_TOLD_SEND, packet_key, content, payload, bytes);
 	struct spot_lane *l = spot_lane_of(turn);
-	int rc;
+	int rc = l && target && packet_key ? spot_check_payload(l, content, payload, bytes)
+					   : -EINVAL;
 
-	if (!l || !target || !packet_key || !call || timeout_ms > INT_MAX)
-		return -EINVAL;
-	rc = spot_check_payload(l, content, payload, bytes);
 	if (rc)
 		return rc;
 	t.target = *target;
@@ -110,15 +101,9 @@ int spl_publish_wait(struct spl_turn *turn, const struct spl_topic *topic, uint6
 		     uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
 		     struct spl_call **call)
 {
-	struct told t = {.kind = SPOT_KIND_TOLD_PUBLISH,
-			 .packet = packet_key,
-			 .content = content,
-			 .payload = payload,
-			 .bytes = bytes};
+	struct told t = told_of(SPOT_KIND_TOLD_PUBLISH, packet_key, content, payload, bytes);
 	struct spot_lane *l = spot_lane_of(turn);
-	int rc = call && timeout_ms <= INT_MAX
-			 ? spot_check_publish(l, topic, packet_key, content, payload, bytes)
-			 : -EINVAL;
+	int rc = spot_check_publish(l, topic, packet_key, content, payload, bytes);
 
 	if (rc)
 		return rc;

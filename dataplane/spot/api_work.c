@@ -46,7 +46,7 @@ static int run(struct spot_lane *l, struct spot_work *w, uint32_t timeout_ms, en
 		return rc;
 	if (timeout_ms > INT_MAX)
 		return -EINVAL;
-	if (l->turn.spot->gate.flags & SPOT_F_FORCED)
+	if (spot_time_is_up(l))
 		return -ESHUTDOWN;
 	w->stage = spot_stage_of(l, l->turn.spot);
 	rc = out ? call(l, w, timeout_ms, wait, out) : forget(l, w, timeout_ms);

@@ -117,6 +117,13 @@ void spot_call_end(struct spot_lane *l, struct spot_call *c, uint8_t kind)
 	}
 }
 
+void spot_call_end_unanswered(struct spot_lane *l, struct spot_call *c, uint8_t kind)
+{
+	bool unknown = c->is_told && c->origin == SPOT_FROM_LANE;
+
+	spot_call_end(l, c, unknown ? SPL_E_UNAVAILABLE : kind);
+}
+
 int spot_call_reply(struct spot_lane *l, uint64_t correlation, uint8_t kind, uint16_t content,
 		    const void *payload, uint32_t bytes)
 {
@@ -161,6 +168,7 @@ void spot_reply_in(struct spot_lane *l, const struct spot_reply *reply)
 		if (spot_traces_errors(l))
 			spot_trace_reply_unexpected(l, reply->correlation);
 		spot_done_add(l, reply->buf, reply->origin, reply->flow, reply->charge);
+		spot_done_flush(l);
 		return;
 	}
 	c->payload = reply->payload;
@@ -214,7 +222,7 @@ unsigned spot_calls_end(struct spot_lane *l, uint8_t kind, unsigned max)
 		l->calls_end_at = l->calls_end_at == l->conf.calls ? 1 : l->calls_end_at + 1;
 		if (c->state != CALL_OPEN)
 			continue;
-		spot_call_end(l, c, kind);
+		spot_call_end_unanswered(l, c, kind);
 		max--;
 	}
 	return l->calls_open;
@@ -236,7 +244,7 @@ unsigned spot_tick(struct spot_lane *l, uint64_t now, unsigned max)
 			spot_op_expired(l, c);
 		} else if (c->state == CALL_OPEN) {
 			spot_count(l, SPL_C_CALLS_EXPIRED, 1);
-			spot_call_end(l, c, SPL_E_DEADLINE_EXCEEDED);
+			spot_call_end_unanswered(l, c, SPL_E_DEADLINE_EXCEEDED);
 		}
 	}
 	return n;

@@ -63,6 +63,11 @@ struct spot_call *spot_call_find(struct spot_lane *l, uint64_t correlation);
  * memory must be in the call already. Wakes the turn that waits for it. */
 void spot_call_end(struct spot_lane *l, struct spot_call *c, uint8_t kind);
 
+/* The same when nobody has answered it and it is not waited for any longer, `kind` says why. What
+ * became of a send in another lane nobody here knows then: Unavailable, because `kind` would mean
+ * that it is never admitted (S-LIM-6). */
+void spot_call_end_unanswered(struct spot_lane *l, struct spot_call *c, uint8_t kind);
+
 /* A reply made in this lane for a call of this lane: copies the payload. 0, or -ENOBUFS without
  * memory, the call then stays open. */
 int spot_call_reply(struct spot_lane *l, uint64_t correlation, uint8_t kind, uint16_t content,

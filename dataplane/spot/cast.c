@@ -117,10 +117,10 @@ static void start(struct spot_lane *l, struct spot_rec *r, const struct spl_key 
 {
 	bool here = r->kind == SPOT_KIND_CAST;
 
+	spot_told(l, r);
 	/* Once, for all who will read it, whatever their lane. */
 	if (l->pool_low && r->buf && !here && spot_rec_move(l, r))
 		spot_count(l, SPL_C_LINK_COPIED_OUT, 1);
-	spot_told(l, r);
 	r->kind = REC_CAST;
 	r->refs = 1;
 	r->flags = 0;

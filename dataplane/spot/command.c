@@ -292,7 +292,7 @@ static void end_wait(struct spot_lane *l, struct spot *s, uint8_t kind)
 		return;
 	c = &l->calls[l->recs[spot_cold_of(s)->running].waited];
 	if (c->state == CALL_OPEN)
-		spot_call_end(l, c, kind);
+		spot_call_end_unanswered(l, c, kind);
 }
 
 void spot_op_expired(struct spot_lane *l, struct spot_call *op)

@@ -9,6 +9,7 @@
 
 #include "common/pack.h"
 #include "dataplane/spot/record.h"
+#include "dataplane/spot/report.h"
 #include "dataplane/spot/tracing.h"
 
 #include <spotlane/errors.h>
@@ -37,6 +38,7 @@ struct spot_out {
 	uint32_t payload_bytes;
 	const void *payload;
 	uint64_t flow; /* a reply: as in its request's record; otherwise LANE and its number */
+	void *buf;     /* a reply: as in that record, NULL when it was given back */
 	uint64_t correlation;
 	uint64_t deadline; /* of a request: cycles */
 	uint64_t packet;
@@ -126,17 +128,6 @@ struct spot_answer {
 	uint64_t object_generation;
 };
 
-/* A callback that failed and that nobody was told of: a timer's, a send's, a publish's (S-TURN-10,
- * S-TIMER-13). Everything is borrowed until failed() returns. */
-struct spot_failure {
-	const struct spot_stage *stage;
-	const struct spl_name *id; /* of the Spot */
-	bool is_timer;		   /* `name` is a timer's, otherwise a packet's */
-	uint8_t kind;		   /* enum spl_error */
-	const void *name;
-	uint32_t name_bytes;
-};
-
 struct spot_env {
 	void *host;
 
@@ -186,6 +177,7 @@ struct spot_env {
 
 	/* For a log: the host may drop as many as it likes, they are counted by name here. */
 	void (*failed)(void *host, const struct spot_failure *failure);
+	void (*overran)(void *host, const struct spot_overrun *overrun);
 
 	/* A Spot wants to be closed (spl_close_self(), S-CLOSE-6), or has been idle for long
 	 * (S-IDLE-2): the agent asks the authority, and spot_close() follows. 0; -EAGAIN: tried
@@ -218,6 +210,7 @@ struct spot_conf {
 	uint64_t queue_bytes, life_bytes; /* and cost */
 	uint32_t life_cap;		  /* lifecycle turns in a row, 1..200 (S-LANE-6) */
 	uint32_t turn_budget_us;	  /* of one owner's visit (S-FAIR-3) */
+	uint32_t turn_overrun_us;	  /* a turn that takes longer is told; 0: none is */
 	uint32_t waiters;		  /* 0..records: sends and publishes that wait for room */
 	uint32_t send_ms;		  /* so long, when the sender did not say */
 	uint32_t message_max;		  /* payload bytes */

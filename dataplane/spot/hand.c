@@ -78,6 +78,7 @@ int spot_answer(struct spot_lane *l, const struct spot_rec *r, uint8_t kind, uin
 		.payload = payload,
 		.payload_bytes = bytes,
 		.flow = r->flow,
+		.buf = r->buf,
 		.correlation = r->msg.correlation,
 	};
 	int rc = 0;

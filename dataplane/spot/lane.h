@@ -34,6 +34,7 @@ struct spot_turn {
 	int misconfigured;   /* SPL_OK, or the error kind of a subscription that was refused */
 	const char *what;    /* of the longest turn: a callback; NULL = a handler */
 	const struct spot_stage *stage; /* with what */
+	uint8_t timer_len, timer[47];	/* of a timer's turn, its name or the beginning of it */
 };
 
 struct spot_lane {
@@ -63,7 +64,7 @@ struct spot_lane {
 	struct spot_rec *ended[SPOT_DONE_MAX]; /* free when the host has had them */
 	struct spot_done done[SPOT_DONE_MAX];
 
-	uint64_t longest;
+	uint64_t longest, overrun, long_from; /* cycles: a turn; told beyond; the lesser */
 	const char *longest_type, *longest_what;
 
 	struct spot_call *calls; /* calls[0] is not used; commands follow the calls */
@@ -224,7 +225,6 @@ static inline uint32_t spot_call_index(const struct spot_lane *l, const struct s
 }
 
 /* command.c: lifecycle queue and open commands of a Spot. */
-
 /* A callback for the lifecycle queue of a Ready Spot: membership and the like. 0; -ENOENT: not
  * Ready; -EAGAIN: the queue is full; -ENOBUFS: no record (S-LANE-1,2). */
 int spot_life_notice(struct spot_lane *l, struct spot *s,

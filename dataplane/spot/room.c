@@ -86,6 +86,8 @@ struct spot_lane *spot_lane_init(const struct spot_conf *conf, const struct spot
 	l->measures = conf->observed.measures ? conf->observed.measures : &l->no_measures;
 	spot_clock_init(&l->clock, conf->clock_hz, conf->fake_clock);
 	l->budget = spot_from_us(&l->clock, conf->turn_budget_us);
+	l->overrun =
+		conf->turn_overrun_us ? spot_from_us(&l->clock, conf->turn_overrun_us) : UINT64_MAX;
 	l->lease = 0; /* nothing starts before the host has said until when */
 	l->epoch = (uint64_t)(conf->lane + 1) << 48;
 	slab_init(&l->slab, mem[SPOT_MEM_OBJECTS], conf->object_bytes);
@@ -152,8 +154,8 @@ unsigned spot_copy_out(struct spot_lane *l, unsigned max)
 		struct spot_rec *r = &l->recs[l->copy_at];
 
 		l->copy_at = l->copy_at >= high ? 1 : l->copy_at + 1;
-		if (!(r->flags & REC_F_WAITS) || !r->buf)
-			continue;
+		if (!(r->flags & REC_F_WAITS) || !r->buf || r->origin != SPOT_FROM_LINK)
+			continue; /* what other threads have sent lies in lane memory already */
 		if (!spot_rec_move(l, r))
 			break;
 		n++;

@@ -16,29 +16,13 @@
 
 __thread struct spot_lane *spot_lane_here;
 
-static __attribute__((noinline)) void note_longest(struct spot_lane *l, uint64_t took)
-{
-	const struct spot_turn *turn = &l->turn;
-	const struct spot_stage *stage = turn->what ? turn->stage : spot_stage_of(l, turn->spot);
-
-	l->longest = took;
-	l->longest_type = stage->desc->type;
-	if (turn->what)
-		l->longest_what = turn->what;
-	else if (turn->rec->origin == SPOT_FROM_CAST)
-		l->longest_what = turn->rec->cast->msg.packet;
-	else
-		l->longest_what = turn->rec->msg.packet;
-	__atomic_store_n(&l->counters[SPL_C_TURN_CYCLES_MAX], took, __ATOMIC_RELAXED);
-}
-
-/* The reading `t` ends the turn before: was it the longest? */
+/* The reading `t` ends the turn before: was it the longest, or did it overrun? */
 static inline void note_length(struct spot_lane *l, uint64_t t)
 {
 	uint64_t took = t - l->turn.start;
 
-	if (__builtin_expect(took > l->longest && l->turn.start, 0))
-		note_longest(l, took);
+	if (__builtin_expect(took > l->long_from && l->turn.start, 0))
+		spot_turn_long(l, took);
 	l->turn.start = 0;
 }
 

@@ -48,6 +48,11 @@ enum step spot_turn_resume(struct spot_lane *l, struct spot *s, uint64_t t);
 /* Goes on with a turn that waited without the Spot's gate; `r` is out of its queue. */
 enum step spot_turn_go_on(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint64_t t);
 
+/* turn_long.c: a turn that has taken more than spot_lane.long_from; its name when it was a timer's.
+ */
+void spot_turn_long(struct spot_lane *l, uint64_t took) __attribute__((cold));
+extern const char spot_turn_timer[];
+
 /* turn_timer.c: a tick that is out of its queue. */
 enum step spot_turn_tick(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint64_t t);
 

@@ -44,6 +44,13 @@ static void tick_set(struct spot_lane *l, const struct spot *s, struct spot_rec 
 	spot_note_tick(l, s, k->started_ns - k->scheduled_ns, k->skipped);
 }
 
+/* The timer, and its name with it, may be gone when the length of the turn is known. */
+static void note_name(struct spot_turn *turn, const struct spl_name *name)
+{
+	turn->timer_len = name->len < sizeof(turn->timer) ? name->len : sizeof(turn->timer);
+	memcpy(turn->timer, name->b, turn->timer_len);
+}
+
 enum step spot_turn_tick(struct spot_lane *l, struct spot *s, struct spot_rec *r, uint64_t t)
 {
 	/* Accepted before a close, it runs unless the time of that is up, or the Spot is lost. */
@@ -58,7 +65,8 @@ enum step spot_turn_tick(struct spot_lane *l, struct spot *s, struct spot_rec *r
 	r->waited = 0;
 	r->packet = 0; /* no calls yet */
 	r->epoch = ++l->epoch;
-	turn_begin(l, s, r, r->epoch, t, "timer");
+	turn_begin(l, s, r, r->epoch, t, spot_turn_timer);
+	note_name(&l->turn, r->tick.name);
 	l->turn.stage = spot_stage_of(l, s);
 	l->tally.turns++;
 	if (spot_traces_flows(l)) {

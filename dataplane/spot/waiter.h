@@ -21,9 +21,9 @@
 /* A told send or publish that was admitted; it is an ordinary one then. */
 void spot_told(struct spot_lane *l, struct spot_rec *r);
 
-/* admit.c: admits a record of kind SPOT_KIND_TOLD_* that a turn of this lane has made; what becomes
- * of it is its call's result. `r->key` may end with it. */
-void spot_admit_own(struct spot_lane *l, struct spot_rec *r);
+/* admit.c: admits a record of kind SPOT_KIND_TOLD_* that a turn of this lane has made for `target`;
+ * what becomes of it is its call's result. `r->key` may end with it. */
+void spot_admit_own(struct spot_lane *l, struct spot_rec *r, const struct spl_target *target);
 
 /* `s` has no room for the send `r` of this runtime, or the line no room for the publish: waits.
  * SPL_FAIL_COUNT, or SPL_FAIL_WAITERS_FULL when nobody may wait any more. */

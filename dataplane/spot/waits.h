@@ -8,7 +8,7 @@
 
 #define SPOT_WAIT_BUCKETS 256u
 
-/* An id whose Instance Spot is being started, and the messages that wait for it. */
+/* An id whose Instance Spot of a type is being started, and the messages that wait for it. */
 struct spot_wait {
 	struct spl_key key;
 	uint64_t serial;

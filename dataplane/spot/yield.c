@@ -82,6 +82,6 @@ bool spot_yield_force(struct spot_lane *l, struct spot *s, uint8_t kind)
 
 	if (!spot_cold_of(s)->yielded)
 		return false;
-	spot_call_end(l, &l->calls[r->waited], kind);
+	spot_call_end_unanswered(l, &l->calls[r->waited], kind);
 	return true;
 }

@@ -26,6 +26,8 @@
 	X(MESSAGES_SENT, "messages_sent", "messages", "messages handed to a link or a ring") \
 	X(TURNS, "turns", "turns", "turns begun") \
 	X(TURN_CYCLES_MAX, "turn_cycles_max", "cycles", "longest handler call (gauge)") \
+	X(TURNS_OVERRUN, "turns_overrun", "turns", \
+	  "turns that took longer than dataplane.turn_overrun_us: one a second is in the log") \
 	X(REPLIES_SENT, "replies_sent", "messages", "replies and error replies sent") \
 	X(REPLIES_LOST, "replies_lost", "messages", "replies whose route was gone") \
 	X(REPLIES_WAITING, "replies_waiting", "messages", \

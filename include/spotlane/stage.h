@@ -188,8 +188,10 @@ int spl_send(struct spl_turn *turn, const struct spl_target *target, uint64_t pa
  * CapacityExceeded, ShuttingDown. It is waited for under HOLD (S-DIR-5).
  * To this very Spot, whose queue is full, it ends with DeadlineExceeded: no room can come while
  * this turn waits. In another lane it can neither be cancelled nor taken back by the end of its
- * handler. -EINVAL, -EMSGSIZE, -ENOBUFS as spl_request(); -ETIMEDOUT: the ring to the target's lane
- * is full, and as many as may be wait for it; -ESHUTDOWN: the time of this Spot is up.
+ * handler: when the time of this Spot or node is up before that lane has answered, or it has not
+ * answered a second after the timeout, the result is Unavailable, and the send may be or have been
+ * delivered. -EINVAL, -EMSGSIZE, -ENOBUFS as spl_request(); -ETIMEDOUT: the ring to the target's
+ * lane is full, and as many as may be wait for it; -ESHUTDOWN: the time of this Spot is up.
  */
 int spl_send_wait(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 		  uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,

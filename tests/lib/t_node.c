@@ -93,7 +93,8 @@ void t_node_start(struct t_node *n, const struct t_node_conf *c)
 			 .life_bytes = 4u << 20,
 			 .life_cap = 8,
 			 .turn_budget_us = 50,
-			 .waiters = 64,
+			 .turn_overrun_us = c->turn_overrun_us,
+			 .waiters = c->waiters ? c->waiters : 64,
 			 .send_ms = 1000,
 			 .message_max = SPL_MESSAGE_BYTES_MAX,
 			 .request_ms = 30000,
@@ -143,7 +144,7 @@ static unsigned take_from_lanes(struct t_node *n)
 				rte_pktmbuf_free(p);
 			} else if (hop_kind(item[j]) == HOP_COMMAND) {
 				*(bool *)((struct lane_command *)p)->owner = true;
-			} else if (((struct lane_event *)p)->kind == LANE_EV_FAILED) {
+			} else if (((struct lane_event *)p)->kind >= LANE_EV_FAILED) {
 				t_node_failure(n, p);
 			} else {
 				NEED(n->n_events < T_COUNT(n->event));

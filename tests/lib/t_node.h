@@ -17,13 +17,15 @@
 #define T_NODE_STAGES 8u
 
 struct t_node_conf {
-	unsigned lanes;		 /* 1..T_NODE_LANES */
-	unsigned mbufs;		 /* 0: 8192 */
-	uint32_t pool_low;	 /* free buffers; 0: never low */
-	uint32_t queue_count;	 /* of a Spot; 0: 4096 */
-	uint32_t spots_max;	 /* of a lane; 0: 65536 */
-	uint32_t records;	 /* of a lane; 0: 65536 */
-	uint64_t heap_bytes;	 /* of a lane; 0: 32 MiB */
+	unsigned lanes;	      /* 1..T_NODE_LANES */
+	unsigned mbufs;	      /* 0: 8192 */
+	uint32_t pool_low;    /* free buffers; 0: never low */
+	uint32_t queue_count; /* of a Spot; 0: 4096 */
+	uint32_t spots_max;   /* of a lane; 0: 65536 */
+	uint32_t records;     /* of a lane; 0: 65536 */
+	uint64_t heap_bytes;  /* of a lane; 0: 32 MiB */
+	uint32_t waiters;     /* of a lane; 0: 64 */
+	uint32_t turn_overrun_us;
 	uint32_t timers;	 /* of a lane; 0: 4096 */
 	uint64_t credit;	 /* that the node may grant, of each class; 0: 256 MiB */
 	const uint64_t *fake_ns; /* NULL: the real clock; else nanoseconds, which the test moves */
@@ -75,7 +77,7 @@ struct t_node {
 	uint64_t credit;
 	struct lane_event *event[256]; /* raised and not given back */
 	unsigned n_events;
-	unsigned failures; /* LANE_EV_FAILED, and the last of them */
+	unsigned failures; /* LANE_EV_FAILED and OVERRAN, and the last of them */
 	struct lane_event failure;
 	char failure_name[64];
 };

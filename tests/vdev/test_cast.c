@@ -91,8 +91,25 @@ static int on_flood(struct spl_turn *turn, void *state, const struct spl_message
 	return SPL_DONE;
 }
 
+static char stuffed[8]; /* a Spot of the topic's lane */
+
+/* Fills the ring to the topic's lane, so that its publish waits before it. */
+static int on_stuff(struct spl_turn *turn, void *state, const struct spl_message *m)
+{
+	uint32_t v[2] = {3, 1};
+	struct spl_target t;
+
+	CU_ASSERT_EQUAL(spl_target_set(&t, stuffed, strlen(stuffed)), 0);
+	for (unsigned i = 0; i < HOP_SLOTS; i++)
+		CU_ASSERT_EQUAL(spl_send(turn, &t, 1, SPL_CONTENT_RAW, NULL, 0), 0);
+	publish_rc |=
+		spl_publish(turn, &news, spl_packet_key("news", 4), SPL_CONTENT_RAW, v, sizeof(v));
+	return SPL_DONE;
+}
+
 static const struct spl_handler handlers[] = {{"publish", SPL_TAKES_SEND, on_publish},
-					      {"flood", SPL_TAKES_SEND, on_flood}};
+					      {"flood", SPL_TAKES_SEND, on_flood},
+					      {"stuff", SPL_TAKES_SEND, on_stuff}};
 static const struct spl_stage stage = {
 	.api = SPL_STAGE_API,
 	.size = sizeof(struct spl_stage),
@@ -259,8 +276,8 @@ static void test_cast_before_a_stop(void)
 		T_UNTIL(flooded, t_node_step(&node));
 		CU_ASSERT_EQUAL(publish_rc, 0);
 		on_all_lanes(LANE_SEAL);
-		on_all_lanes(LANE_SETTLE);
-		on_all_lanes(LANE_SETTLE);
+		for (unsigned k = 0; k < LANE_SETTLES; k++)
+			on_all_lanes(LANE_SETTLE);
 		for (unsigned k = 0; k < node.sh.lanes; k++)
 			CU_ASSERT_FALSE(spot_casts_waiting(node.lane[k]->spots));
 		CU_ASSERT_EQUAL(total.count + t_node_counter(&node, SPL_C_MESSAGES_QUEUED),
@@ -274,8 +291,84 @@ static void test_cast_before_a_stop(void)
 	CU_ASSERT_EQUAL(lanes, (1u << t_eal_lanes(2)) - 1);
 }
 
+/* Passes of lane `i` alone, until it has answered the one command that it has. */
+static void until_answered(unsigned i)
+{
+	void *item[64];
+
+	for (unsigned passes = 0; passes < 10000; passes++) {
+		lane_pass(node.lane[i]);
+		for (unsigned n = hop_pop(&node.sh.hop, i, node.sh.lanes, item, 64); n > 0; n--)
+			if (hop_kind(item[n - 1]) == HOP_COMMAND)
+				return;
+	}
+	CU_FAIL_FATAL("no answer");
+}
+
+/* All lanes settle, `last` not before the others have answered. */
+static void settle_in_turn(unsigned last)
+{
+	struct lane_command c[3];
+
+	for (unsigned i = 0; i < node.sh.lanes; i++) {
+		void *item = hop_tag(&c[i], HOP_COMMAND);
+
+		c[i] = (struct lane_command){.verb = LANE_SETTLE, .lane = (uint16_t)i};
+		CU_ASSERT_EQUAL_FATAL(hop_push(&node.sh.hop, node.sh.lanes, i, &item, 1), 1);
+	}
+	for (unsigned i = 0; i < node.sh.lanes; i++)
+		if (i != last)
+			until_answered(i);
+	until_answered(last);
+}
+
+/* The same with a publish that waits before the full ring to its topic's lane, and lanes that go as
+ * far apart as they can. */
+static void test_cast_before_a_stop_waits(void)
+{
+	unsigned lanes = t_eal_lanes(2), topic, sender = 0;
+	struct lane_command c = {.verb = LANE_CALL};
+	void *item = hop_tag(&c, HOP_COMMAND);
+	char from[8] = "";
+
+	start();
+	topic = spl_key_lane(&news.key, lanes);
+	for (unsigned i = 0; !stuffed[0] || !from[0]; i++) {
+		char id[8];
+
+		snprintf(id, sizeof(id), "p%u", i % 1000);
+		c.key = spl_spot_key(id, strlen(id));
+		if (spl_key_lane(&c.key, lanes) == topic)
+			memcpy(stuffed, id, sizeof(id));
+		if (lanes > 1 && spl_key_lane(&c.key, lanes) == topic)
+			continue;
+		memcpy(from, id, sizeof(id));
+		sender = spl_key_lane(&c.key, lanes);
+	}
+	CU_ASSERT_EQUAL_FATAL(t_node_create(&node, from, "member"), SPOT_ACCEPTED);
+	t_node_settle(&node);
+	c.key = spl_spot_key(from, strlen(from));
+	c.packet = spl_packet_key(lanes > 1 ? "stuff" : "flood", 5);
+	CU_ASSERT_EQUAL_FATAL(hop_push(&node.sh.hop, lanes, sender, &item, 1), 1);
+	until_answered(sender);
+	CU_ASSERT_EQUAL(publish_rc, 0);
+	CU_ASSERT(lanes == 1 || node.lane[sender]->n_later > 0);
+	for (unsigned i = 0; i < lanes; i++)
+		spot_lane_seal(node.lane[i]->spots);
+	settle_in_turn(sender);
+	settle_in_turn(topic);
+	for (unsigned k = 2; k < LANE_SETTLES; k++)
+		settle_in_turn(0);
+	CU_ASSERT_EQUAL(total.count + t_node_counter(&node, SPL_C_MESSAGES_QUEUED),
+			(lanes > 1 ? 1u : FLOOD) * MEMBERS);
+	t_node_settle(&node);
+	CU_ASSERT_EQUAL(total.count, (lanes > 1 ? 1u : FLOOD) * MEMBERS);
+	t_node_stop(&node);
+}
+
 static const struct t_case cases[] = {
 	T(test_cast_before_a_stop, "S-MCAST-7", "S-DRAIN-3"),
+	T(test_cast_before_a_stop_waits, "S-MCAST-7", "S-DRAIN-3"),
 	T(test_cast_order, "S-MCAST-10", "S-MCAST-1"),
 	T(test_cast_large, "S-MCAST-4"),
 	T(test_cast_misdirected),

@@ -534,6 +534,31 @@ static void test_lane_tells_of_failures(void)
 	t_node_stop(&node);
 }
 
+/* Turns that overran go the same way, beside the failures: one in a second, with its length. */
+static void test_lane_tells_of_overruns(void)
+{
+	uint64_t now = 1000 * (uint64_t)CLOCK_NS_PER_S;
+	struct spot_overrun o = {.name = "add", .name_bytes = 3, .cycles = 3000000};
+
+	start((struct t_node_conf){.fake_ns = &now});
+	o.stage = &node.stage[0];
+	t_node_settle(&node);
+	for (int i = 0; i < 3; i++)
+		lane_env.overran(node.lane[0], &o);
+	t_node_settle(&node);
+	CU_ASSERT_EQUAL(node.failures, 1);
+	CU_ASSERT_EQUAL(node.failure.kind, LANE_EV_OVERRAN);
+	CU_ASSERT_EQUAL(node.failure.deadline, 3000000);
+	CU_ASSERT_STRING_EQUAL(node.failure_name, "add");
+	now += CLOCK_NS_PER_S;
+	t_node_settle(&node);
+	lane_env.overran(node.lane[0], &o);
+	t_node_settle(&node);
+	CU_ASSERT_EQUAL(node.failures, 2);
+	CU_ASSERT_EQUAL(node.failure.correlation, 2);
+	t_node_stop(&node);
+}
+
 static const struct t_case cases[] = {
 	T(test_lane_answers_requests_and_takes_sends, "S-DIR-4", "S-DIR-6"),
 	T(test_lane_error_kinds, "S-DIR-10"),
@@ -548,6 +573,7 @@ static const struct t_case cases[] = {
 	T(test_lane_fenced_starts_nothing, "S-LEASE-2"),
 	T(test_lane_bad_packets_have_their_reason),
 	T(test_lane_tells_of_failures, "S-TURN-10"),
+	T(test_lane_tells_of_overruns, "S-FAIR-3"),
 	T(test_lane_low_pool_copies_out),
 	T(test_lane_without_records_still_serves_control),
 	T(test_lane_peer_may_go_while_its_messages_wait, "A-DRAIN-10"),

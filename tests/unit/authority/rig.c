@@ -41,6 +41,8 @@ void rig_make(struct auth **out)
 	snprintf(c.prefix, sizeof(c.prefix), "n");
 	c.random = draw;
 	c.spots_max = rig.spots_max;
+	if (rig.ops_max)
+		c.ops_max = rig.ops_max;
 	c.reclaim_on_restart = rig.on_restart;
 	if (rig.pending_max)
 		c.pending_max = rig.pending_max;
@@ -325,6 +327,9 @@ static void take_entry(const struct auth_effect *fx)
 		rig.entry.made++;
 		rig.entry.obj_gen = c->fence.obj_gen;
 		CU_ASSERT_NOT_EQUAL(rig_state(), AUTH_HOST_SERVING);
+	} else if (fx->kind == AUTH_FX_DISCARD) {
+		CU_ASSERT_FALSE(rig.entry.is_there);
+		rig.entry.discarded++;
 	} else if (fx->kind == AUTH_FX_PUBLISH) {
 		CU_ASSERT_EQUAL(c->fence.obj_gen, rig.entry.obj_gen);
 		rig.entry.is_there = true;

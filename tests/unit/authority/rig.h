@@ -70,6 +70,7 @@ struct rig {
 	struct {
 		bool hold, fails; /* its commands are lost; its callbacks fail */
 		unsigned lapses;  /* so many times the lease has run out over there */
+		unsigned discarded;
 		bool is_there;
 		uint64_t obj_gen;
 		unsigned asked, made, closed, others; /* others: objects when it was closed */
@@ -101,7 +102,7 @@ struct rig {
 	struct spl_name check_rid;
 	enum { RIG_UNKNOWN, RIG_HELD, RIG_ENDED, RIG_SILENT, RIG_TRUE } life; /* answer to checks */
 	uint64_t next_op;
-	uint32_t spots_max, room_limit, pending_max, group_max;
+	uint32_t spots_max, room_limit, pending_max, group_max, ops_max;
 	bool on_restart;
 };
 

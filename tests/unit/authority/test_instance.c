@@ -272,6 +272,48 @@ static void test_evicted(void)
 	rig_close();
 }
 
+/* More are idle than may be evicted at once: the others are refused, and ask again; creations and
+ * closes find room beside them. */
+static void test_many_evicted(void)
+{
+	unsigned most = 16 / AUTH_EVICTIONS_PART, taken = 0;
+	char id[8];
+
+	rig.ops_max = 16;
+	rig_open();
+	for (unsigned i = 0; i < 2 * most; i++) {
+		snprintf(id, sizeof(id), "i%u", i);
+		CU_ASSERT_TRUE(rig_is_created(rig_activate(id, "twin", 1000)));
+	}
+	rig.hold_dp = true;
+	for (unsigned i = 0; i < 2 * most; i++) {
+		struct auth_request r;
+		uint64_t tag;
+
+		snprintf(id, sizeof(id), "i%u", i);
+		r = rig_request(AUTH_CLOSE, id, NULL);
+		r.obj_gen = rig_gen(id);
+		r.own = true;
+		r.reason = AUTH_IDLE_EVICTED;
+		taken += rig_submit(&r, &tag) == 0;
+	}
+	CU_ASSERT_EQUAL(taken, most);
+	rig_run();
+	CU_ASSERT_EQUAL(rig_open_cmds(AUTH_FX_CLOSE_LOCAL), most);
+	rig_goc("r", "room");
+	rig_answer(AUTH_FX_PREPARE, "r", RIG_ACCEPT);
+	rig_answer(AUTH_FX_PUBLISH, "r", RIG_ACCEPT);
+	CU_ASSERT_TRUE(rig_gen("r") > 0);
+	rig_own_close("i7", rig_gen("i7"), AUTH_EXPLICIT_CLOSE);
+	rig_answer(AUTH_FX_CLOSE_LOCAL, "i0", RIG_ACCEPT);
+	rig_own_close("i6", rig_gen("i6"), AUTH_IDLE_EVICTED); /* there is room again */
+	while (rig_answer(AUTH_FX_CLOSE_LOCAL, NULL, RIG_ACCEPT))
+		continue;
+	CU_ASSERT_EQUAL(rig_gen("i6") + rig_gen("i7") + rig_gen("i0"), 0);
+	CU_ASSERT_TRUE(rig_gen("i5") > 0);
+	rig_close();
+}
+
 /* Used again before the seal: it stays, with its generation; an explicit close that had merged with
  * the eviction goes on by itself. */
 static void test_not_idle_any_more(void)
@@ -341,6 +383,7 @@ static void test_stop(void)
 	rig_answer(AUTH_FX_PREPARE, "i", RIG_ACCEPT);
 	rig_answer(AUTH_FX_PUBLISH, "i", RIG_ACCEPT);
 	CU_ASSERT_TRUE(rig_is_created(t));
+	rig_pass(200); /* the rows are looked through again */
 	CU_ASSERT_TRUE(rig_answer(AUTH_FX_CLOSE_LOCAL, "i", RIG_ACCEPT));
 	rig_pass(1000);
 	CU_ASSERT_EQUAL(rig.reason, AUTH_HOST_SHUTDOWN);
@@ -362,6 +405,7 @@ static const struct t_case cases[] = {
 	T(test_crash_while_closing, "S-CLOSE-9", "A-LOC-37"),
 	T(test_own_close, "S-CLOSE-1", "S-CLOSE-7", "S-ACT-13"),
 	T(test_evicted, "S-IDLE-3", "A-LOC-45"),
+	T(test_many_evicted, "S-IDLE-4"),
 	T(test_not_idle_any_more, "S-IDLE-2", "S-IDLE-3", "A-LOC-45"),
 	T(test_who_is_evicted, "S-IDLE-1", "A-LOC-45"),
 	T(test_stop, "S-DRAIN-2", "S-DRAIN-5", "A-DRAIN-4"),

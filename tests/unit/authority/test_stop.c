@@ -66,6 +66,7 @@ static void test_stop_lets_accepted_work_finish(void)
 	CU_ASSERT_EQUAL(rig_open_cmds(AUTH_FX_DISCARD), 2);
 	while (rig_answer(AUTH_FX_DISCARD, NULL, RIG_ACCEPT))
 		continue;
+	rig_pass(200); /* the rows are looked through again */
 	CU_ASSERT_EQUAL(rig.stopped, 1);
 	CU_ASSERT_TRUE(rig_kind(a) == SPL_E_DEADLINE_EXCEEDED);
 	CU_ASSERT_FALSE(rig_lease_there());
@@ -96,6 +97,34 @@ static void test_stop_by_force(void)
 	CU_ASSERT_TRUE(rig.outcome == AUTH_FORCE_STOPPED && rig.stop_reason == AUTH_STOP_DEADLINE);
 	CU_ASSERT_FALSE(rig_row("a", &row, NULL) || rig_row("b", &row, NULL));
 	CU_ASSERT_FALSE(rig_lease_there());
+	rig_close();
+}
+
+/* The lease is lost while on_closing runs: what was closed goes as a dead owner's row does, the
+ * lifecycle ends without it, and the outcome says that not everything went as it should. */
+static void test_stop_loses_its_lease(void)
+{
+	struct row_obj row;
+
+	rig_open();
+	rig_goc("a", "room");
+	rig.hold_dp = true;
+	rig_shutdown(60000);
+	CU_ASSERT_EQUAL(rig_open_cmds(AUTH_FX_CLOSE_LOCAL), 1);
+	rig_fault(STORE_FAULT_FAIL, STORE_RENEW, -1);
+	rig_advance(20000); /* the store has ended it */
+	rig_fault(STORE_FAULT_FAIL, STORE_RENEW, 0);
+	rig_pass(6000);
+	CU_ASSERT_FALSE(rig_lease_there());
+	CU_ASSERT_EQUAL(rig.stopped, 0); /* it still closes */
+	CU_ASSERT_TRUE(rig_answer(AUTH_FX_CLOSE_LOCAL, "a", RIG_ACCEPT));
+	rig.hold_dp = false;
+	rig_pass(1000);
+	CU_ASSERT_TRUE(rig.stopped == 1 && rig.forced == 0);
+	CU_ASSERT_TRUE(rig.outcome == AUTH_FORCE_STOPPED && rig.stop_reason == AUTH_STOP_TEARDOWN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(rig.stop_text, "lease was lost"));
+	CU_ASSERT_FALSE(rig_row("a", &row, NULL));
+	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_STOPPED);
 	rig_close();
 }
 
@@ -267,10 +296,18 @@ static void test_entry_fails(void)
 		       rig.stop_reason == AUTH_STOP_TEARDOWN);
 	rig_close();
 
-	/* The lease had run out over there for a while: tried again, no end of the node. */
+	/* The lease had run out over there for a while: tried again, each time a little later, and
+	 * no end of the node. */
 	rig_open_bare();
 	rig.entry.lapses = 3;
 	rig_start_host();
+	CU_ASSERT_EQUAL(rig.entry.asked, 1);
+	rig_pass(90);
+	CU_ASSERT_EQUAL(rig.entry.asked, 1);
+	rig_pass(20);
+	CU_ASSERT_EQUAL(rig.entry.asked, 2);
+	rig_pass(1000);
+	CU_ASSERT_EQUAL(rig.entry.asked, 5); /* four times PREPARE, once PUBLISH */
 	CU_ASSERT_EQUAL(rig_state(), AUTH_HOST_SERVING);
 	CU_ASSERT_TRUE(rig.entry.made == 1 && rig.stopped == 0);
 	rig_close();
@@ -299,6 +336,9 @@ static void test_stop_ends_a_start_under_way(void)
 	t = rig_activate("i", "twin", 60000);
 	w = rig_activate("i", "twin", 50000);
 	rig_shutdown(2000);
+	/* It has the time that it was given, and keeps nobody else from closing in his. */
+	CU_ASSERT_TRUE(rig_answer(AUTH_FX_CLOSE_LOCAL, "a", RIG_ACCEPT));
+	CU_ASSERT_EQUAL(rig_gen("a"), 0);
 	rig_pass(1900);
 	CU_ASSERT_TRUE(rig_kind(t) == -1 && rig_kind(w) == -1);
 	rig_pass(200);
@@ -308,9 +348,35 @@ static void test_stop_ends_a_start_under_way(void)
 	CU_ASSERT_EQUAL(rig_gen("i"), 0);
 	CU_ASSERT_TRUE(rig_cap(&cap));
 	CU_ASSERT_TRUE(cap.spots_reserved == 0 && cap.pending == 0);
-	CU_ASSERT_TRUE(rig_answer(AUTH_FX_CLOSE_LOCAL, "a", RIG_ACCEPT));
+	rig_pass(200); /* the rows are looked through once more */
 	CU_ASSERT_TRUE(rig.stopped == 1 && rig.forced == 0);
 	CU_ASSERT_TRUE(rig_got(t)->times == 1 && rig_got(w)->times == 1);
+	rig_close();
+}
+
+/* A stop while the Entry Spot is being made, which hangs: it does not wait for it. */
+static void test_stop_ends_the_entry_start(void)
+{
+	rig_open_bare();
+	rig.entry.hold = true;
+	rig_start_host();
+	CU_ASSERT_EQUAL(rig.entry.asked, 1);
+	rig.entry.hold = false;
+	rig_shutdown(30000);
+	CU_ASSERT_EQUAL(rig.entry.discarded, 1);
+	rig_pass(1000);
+	CU_ASSERT_TRUE(rig.stopped == 1 && rig.outcome == AUTH_STOPPED);
+	CU_ASSERT_TRUE(rig.entry.made == 0 && rig.entry.closed == 0);
+	CU_ASSERT_FALSE(rig_lease_there());
+	rig_close();
+	/* Or while it waits to be tried again. */
+	rig_open_bare();
+	rig.entry.lapses = 100;
+	rig_start_host();
+	rig_pass(500);
+	rig_shutdown(30000);
+	rig_pass(100);
+	CU_ASSERT_TRUE(rig.stopped == 1 && rig.outcome == AUTH_STOPPED);
 	rig_close();
 }
 
@@ -351,12 +417,14 @@ static const struct t_case cases[] = {
 	T(test_stop_releases_everything, "A-DRAIN-4", "A-DRAIN-5", "A-NODE-3", "S-DRAIN-3"),
 	T(test_stop_lets_accepted_work_finish, "A-LEASE-10", "S-CREATE-12", "S-DRAIN-2"),
 	T(test_stop_by_force, "A-DRAIN-3", "S-DRAIN-4"),
+	T(test_stop_loses_its_lease, "A-DRAIN-3", "A-LEASE-7"),
 	T(test_stop_twice_and_without_host, "A-DRAIN-6", "A-DRAIN-9", "S-CLOSING-3"),
 	T(test_outcomes, "A-DRAIN-3", "S-CLOSING-3", "S-DRAIN-6", "A-DRAIN-9"),
 	T(test_states, "S-DRAIN-1", "A-DRAIN-1"),
 	T(test_entry, "S-ENTRY-1", "S-ENTRY-2", "S-CLOSE-1", "A-DRAIN-4"),
 	T(test_entry_fails, "S-ENTRY-1", "S-CLOSING-3"),
 	T(test_stop_ends_a_start_under_way, "S-DRAIN-5"),
+	T(test_stop_ends_the_entry_start, "A-DRAIN-2", "S-ENTRY-1"),
 	T(test_stop_with_store_trouble, "A-DRAIN-3"),
 };
 const struct t_suite suite_stop = T_SUITE("authority.stop", NULL, NULL, cases);

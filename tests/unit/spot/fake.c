@@ -4,7 +4,6 @@
 
 #include "common/ids.h"
 #include "common/wire_msg.h"
-#include "common/wire_msg.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -227,6 +226,16 @@ static void host_failed(void *host, const struct spot_failure *x)
 		 x->id->len, (const char *)x->id->b, x->stage->desc->type, spl_error_name(x->kind));
 }
 
+static void host_overran(void *host, const struct spot_overrun *o)
+{
+	struct fake *f = ((struct fake_lane *)host)->f;
+
+	f->overruns++;
+	snprintf(f->overrun, sizeof(f->overrun), "%s %.*s (%s): %llu", o->is_timer ? "timer" : "in",
+		 (int)o->name_bytes, (const char *)o->name, o->stage->desc->type,
+		 (unsigned long long)o->cycles);
+}
+
 static int host_close_wanted(void *host, const struct spl_key *key, const struct spl_name *id,
 			     uint64_t generation, enum spl_closing reason)
 {
@@ -285,6 +294,7 @@ void fake_init(struct fake *f, unsigned lanes)
 		.life_bytes = 65536,
 		.life_cap = 8,
 		.turn_budget_us = 50,
+		.turn_overrun_us = 2000,
 		.waiters = 8,
 		.send_ms = 200,
 		.message_max = 65536,
@@ -312,6 +322,7 @@ void fake_start(struct fake *f)
 		.activate = host_activate,
 		.answer = host_answer,
 		.failed = host_failed,
+		.overran = host_overran,
 		.close_wanted = host_close_wanted,
 	};
 
@@ -491,25 +502,6 @@ void fake_work_ends(struct fake *f, unsigned i, uint8_t kind, const char *text)
 	r.payload_bytes = text ? (uint32_t)strlen(text) : 0;
 	r.buf = b;
 	spot_reply_in(f->lane[f->work_lane[i]].l, &r);
-}
-
-void fake_creation_ends(struct fake *f, unsigned i, uint8_t kind, int state, const char *id,
-			const char *reply)
-{
-	struct wire_create_reply c = {
-		.state = (uint8_t)state,
-		.ref = {.id = {id, id ? (uint32_t)strlen(id) : 0},
-			.generation = 77,
-			.mesh = {"m", 1},
-			.rid = {"r", 1}},
-		.reply = {reply, reply ? (uint32_t)strlen(reply) : 0},
-	};
-	uint8_t body[512];
-	int n = kind == SPL_OK ? wire_create_reply_put(body, sizeof(body), &c) : 0;
-
-	CU_ASSERT_FATAL(n >= 0);
-	spot_created(f->lane[f->creation[i].lane].l, f->creation[i].correlation, kind, body,
-		     (uint32_t)n);
 }
 
 static bool take_ring(struct fake_lane *fl)

@@ -73,6 +73,8 @@ struct fake {
 	struct spl_name activate_id, activate_type; /* of the last question */
 	struct spl_key activate_key;
 	uint64_t activate_serial;
+	unsigned overruns;
+	char overrun[96]; /* the last: "timer|in NAME (TYPE): CYCLES" */
 	char failure[96]; /* the last: "timer|packet NAME of SPOT (TYPE): KIND" */
 	_Atomic uint32_t *topic_lanes;
 	struct spot_work work[FAKE_ASKED]; /* handed over; of `input` the bytes below */

@@ -3,6 +3,7 @@
 #include "tests/unit/spot/fake.h"
 
 #include "common/ids.h"
+#include "common/wire_msg.h"
 
 #include <stdio.h>
 
@@ -276,4 +277,23 @@ uint64_t fake_message(struct fake *f, const char *id, bool request, const char *
 void fake_admit(struct fake *f, const char *id, struct spot_rec *r)
 {
 	spot_admit(fake_lane_of(f, id)->l, &r, 1, f->now);
+}
+
+void fake_creation_ends(struct fake *f, unsigned i, uint8_t kind, int state, const char *id,
+			const char *reply)
+{
+	struct wire_create_reply c = {
+		.state = (uint8_t)state,
+		.ref = {.id = {id, id ? (uint32_t)strlen(id) : 0},
+			.generation = 77,
+			.mesh = {"m", 1},
+			.rid = {"r", 1}},
+		.reply = {reply, reply ? (uint32_t)strlen(reply) : 0},
+	};
+	uint8_t body[512];
+	int n = kind == SPL_OK ? wire_create_reply_put(body, sizeof(body), &c) : 0;
+
+	CU_ASSERT_FATAL(n >= 0);
+	spot_created(f->lane[f->creation[i].lane].l, f->creation[i].correlation, kind, body,
+		     (uint32_t)n);
 }

@@ -241,6 +241,51 @@ static void test_bounded(void)
 	test_stop();
 }
 
+/* T-DR-1: a stop of all three kinds: what was accepted runs, then on_closing once with its reason
+ * and the absolute deadline, then nothing is left: no timer, no queue, no Spot. A close that comes
+ * again for one that is gone runs nothing. */
+static void test_stop_of_a_lane(void)
+{
+	static const char *const ids[] = {"user", "cart", "entry"};
+	uint64_t deadline, generation[3], r[3], plain;
+
+	cart_begin(1);
+	fake_start(&f);
+	generation[0] = fake_create(&f, "user", fake_stage(&cart_user));
+	fake_instance(&f, "cart", "cart", false, "log", "started");
+	generation[1] = cart_start();
+	generation[2] = fake_create(&f, "entry", fake_stage(&cart_entry));
+	for (int i = 0; i < 3; i++)
+		fake_send(&f, ids[i], "timer", "");
+	fake_run(&f);
+	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_TIMERS), 3);
+	for (int i = 0; i < 3; i++)
+		r[i] = fake_request(&f, ids[i], "log", "accepted");
+	spot_lane_seal(f.lane[0].l);
+	deadline = f.now + 1000 * FAKE_MS;
+	for (int i = 0; i < 3; i++) {
+		fake_log_clear();
+		plain = fake_request(&f, ids[i], "log", "late");
+		CU_ASSERT(fake_replied(&f, plain, SPL_E_SHUTTING_DOWN, ""));
+		fake_close(&f, ids[i], generation[i], SPL_CLOSING_HOST_SHUTDOWN, deadline);
+		fake_run(&f);
+		CU_ASSERT(fake_replied(&f, r[i], SPL_OK, "accepted"));
+		CU_ASSERT_PTR_NOT_NULL(strstr(fake_logged(), i ? "closing 1" : "accepted"));
+		CU_ASSERT_EQUAL(cart_closings, (uint64_t)i + 1);
+		CU_ASSERT_EQUAL(cart_reason, SPL_CLOSING_HOST_SHUTDOWN);
+		CU_ASSERT_EQUAL(cart_deadline_ns, deadline); /* a cycle is a nanosecond here */
+		CU_ASSERT_EQUAL(fake_answer(&f, SPOT_CLOSE)->verdict, SPOT_ACCEPTED);
+		fake_close(&f, ids[i], generation[i], SPL_CLOSING_HOST_SHUTDOWN, deadline);
+		fake_run(&f);
+		CU_ASSERT_EQUAL(fake_answer(&f, SPOT_CLOSE)->verdict, SPOT_GONE);
+		CU_ASSERT_EQUAL(cart_closings, (uint64_t)i + 1);
+	}
+	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_TIMERS), 0);
+	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_SPOTS), 0);
+	CU_ASSERT(spot_lane_quiet(f.lane[0].l));
+	test_stop();
+}
+
 static const struct t_case cases[] = {
 	T(test_evicted, "S-IDLE-1", "S-IDLE-3", "A-LOC-45", "S-CLOSE-7"),
 	T(test_work_puts_it_off, "S-IDLE-2"),
@@ -249,6 +294,7 @@ static const struct t_case cases[] = {
 	T(test_used_before_the_seal, "S-IDLE-2", "S-CLOSE-4"),
 	T(test_asks_again, "S-IDLE-3"),
 	T(test_bounded, "S-IDLE-4", "A-LOC-45"),
+	T(test_stop_of_a_lane, "A-DRAIN-4", "A-DRAIN-9", "S-CLOSING-1", "S-CLOSING-2"),
 };
 
 int main(int argc, char **argv)

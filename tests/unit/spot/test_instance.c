@@ -167,6 +167,7 @@ static void test_types(void)
 	fake_start(&f);
 	fake_instance(&f, "c1", "cart", false, "log", "a");
 	wrong = fake_instance(&f, "c1", "basket", true, "log", "x");
+	fake_activated(&f, SPL_E_TYPE_MISMATCH); /* of the second question */
 	CU_ASSERT(fake_replied(&f, wrong, SPL_E_TYPE_MISMATCH, ""));
 	cart_start();
 	r = fake_instance(&f, "c1", "cart", true, "log", "b");
@@ -174,7 +175,7 @@ static void test_types(void)
 	fake_run(&f);
 	CU_ASSERT(fake_replied(&f, r, SPL_OK, "b"));
 	CU_ASSERT(fake_replied(&f, wrong, SPL_E_TYPE_MISMATCH, ""));
-	CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_TYPE_MISMATCH), 2);
+	CU_ASSERT_EQUAL(fake_failed(&f, SPL_FAIL_TYPE_MISMATCH), 1);
 
 	r = fake_instance(&f, "c2", "user", true, "log", "y");
 	generation = fake_prepare(&f, "c2", fake_stage(&cart_user), NULL, 0);
@@ -187,6 +188,38 @@ static void test_types(void)
 	fake_activated(&f, SPL_E_TYPE_MISMATCH);
 	CU_ASSERT(fake_replied(&f, r, SPL_E_TYPE_MISMATCH, ""));
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "init a b init");
+	test_stop();
+}
+
+/* Two types for one id before control has answered: neither is right because it came first. Each
+ * asks, and gets what the authority says of its own. */
+static void test_two_types(void)
+{
+	uint64_t first, second, more;
+	struct spl_key key;
+
+	cart_begin(1);
+	fake_start(&f);
+	first = fake_instance(&f, "c1", "basket", true, "log", "x");
+	key = f.activate_key;
+	CU_ASSERT_EQUAL(f.activates, 1);
+	second = fake_instance(&f, "c1", "cart", true, "log", "a");
+	CU_ASSERT_EQUAL(f.activates, 2);
+	CU_ASSERT(spl_key_equal(&f.activate_key, &key));
+	CU_ASSERT_EQUAL(f.activate_type.len, 4);
+	more = fake_instance(&f, "c1", "basket", true, "log", "y");
+	CU_ASSERT_EQUAL(f.activates, 2); /* behind the first question */
+	CU_ASSERT_PTR_NULL(fake_reply(&f, first));
+	CU_ASSERT_PTR_NULL(fake_reply(&f, second));
+	cart_start(); /* the authority has chosen the second */
+	fake_run(&f);
+	CU_ASSERT(fake_replied(&f, second, SPL_OK, "a"));
+	CU_ASSERT_PTR_NULL(fake_reply(&f, first));
+	spot_activated(f.lane[0].l, &key, f.activate_serial - 1, SPL_E_TYPE_MISMATCH, f.now);
+	CU_ASSERT(fake_replied(&f, first, SPL_E_TYPE_MISMATCH, ""));
+	CU_ASSERT(fake_replied(&f, more, SPL_E_TYPE_MISMATCH, ""));
+	CU_ASSERT_STRING_EQUAL(fake_logged(), "init a");
+	CU_ASSERT_EQUAL(f.lane[0].l->waits.used, 0);
 	test_stop();
 }
 
@@ -507,51 +540,6 @@ static void test_copy_out(void)
 	test_stop();
 }
 
-/* T-DR-1: a stop of all three kinds: what was accepted runs, then on_closing once with its reason
- * and the absolute deadline, then nothing is left: no timer, no queue, no Spot. A close that comes
- * again for one that is gone runs nothing. */
-static void test_stop_of_a_lane(void)
-{
-	static const char *const ids[] = {"user", "cart", "entry"};
-	uint64_t deadline, generation[3], r[3], plain;
-
-	cart_begin(1);
-	fake_start(&f);
-	generation[0] = fake_create(&f, "user", fake_stage(&cart_user));
-	fake_instance(&f, "cart", "cart", false, "log", "started");
-	generation[1] = cart_start();
-	generation[2] = fake_create(&f, "entry", fake_stage(&cart_entry));
-	for (int i = 0; i < 3; i++)
-		fake_send(&f, ids[i], "timer", "");
-	fake_run(&f);
-	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_TIMERS), 3);
-	for (int i = 0; i < 3; i++)
-		r[i] = fake_request(&f, ids[i], "log", "accepted");
-	spot_lane_seal(f.lane[0].l);
-	deadline = f.now + 1000 * FAKE_MS;
-	for (int i = 0; i < 3; i++) {
-		fake_log_clear();
-		plain = fake_request(&f, ids[i], "log", "late");
-		CU_ASSERT(fake_replied(&f, plain, SPL_E_SHUTTING_DOWN, ""));
-		fake_close(&f, ids[i], generation[i], SPL_CLOSING_HOST_SHUTDOWN, deadline);
-		fake_run(&f);
-		CU_ASSERT(fake_replied(&f, r[i], SPL_OK, "accepted"));
-		CU_ASSERT_PTR_NOT_NULL(strstr(fake_logged(), i ? "closing 1" : "accepted"));
-		CU_ASSERT_EQUAL(cart_closings, (uint64_t)i + 1);
-		CU_ASSERT_EQUAL(cart_reason, SPL_CLOSING_HOST_SHUTDOWN);
-		CU_ASSERT_EQUAL(cart_deadline_ns, deadline); /* a cycle is a nanosecond here */
-		CU_ASSERT_EQUAL(fake_answer(&f, SPOT_CLOSE)->verdict, SPOT_ACCEPTED);
-		fake_close(&f, ids[i], generation[i], SPL_CLOSING_HOST_SHUTDOWN, deadline);
-		fake_run(&f);
-		CU_ASSERT_EQUAL(fake_answer(&f, SPOT_CLOSE)->verdict, SPOT_GONE);
-		CU_ASSERT_EQUAL(cart_closings, (uint64_t)i + 1);
-	}
-	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_TIMERS), 0);
-	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_SPOTS), 0);
-	CU_ASSERT(spot_lane_quiet(f.lane[0].l));
-	test_stop();
-}
-
 /* The stage closes itself where it may not: an error at once, and it goes on as if nothing were. */
 static void test_close_self_inside_its_start(void)
 {
@@ -571,7 +559,6 @@ static void test_close_self_inside_its_start(void)
 }
 
 static const struct t_case cases[] = {
-	T(test_stop_of_a_lane, "A-DRAIN-4", "A-DRAIN-9", "S-CLOSING-1", "S-CLOSING-2"),
 	T(test_close_self_inside_its_start, "S-CLOSE-6", "S-ERR-2"),
 	T(test_first_comes_first, "S-ACT-1", "S-ACT-7", "A-LOC-30", "S-ACT-13"),
 	T(test_barrier, "S-ACT-7", "S-ACT-13"),
@@ -579,6 +566,7 @@ static const struct t_case cases[] = {
 	T(test_totals, "S-MET-4"),
 	T(test_late_answer, "S-ACT-11", "S-CLOSE-7"),
 	T(test_types, "S-ACT-1"),
+	T(test_two_types, "S-ACT-1", "S-ACT-7"),
 	T(test_deadlines, "S-ACT-11", "A-LOC-36"),
 	T(test_bounds, "S-LIM-5", "S-ERR-3"),
 	T(test_refused, "S-DRAIN-2", "S-DRAIN-5"),

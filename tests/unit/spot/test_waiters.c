@@ -122,6 +122,8 @@ static void room_in_time(bool same_lane)
 	CU_ASSERT_EQUAL(waiters(), 3);
 	CU_ASSERT_EQUAL(fake_counter(&f, SPL_C_SENDS_WAITED), 3);
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "");
+	/* Packet buffers are freed by moving what peers have sent; no other message lies in one. */
+	CU_ASSERT_EQUAL(spot_copy_out(fake_lane_of(&f, "a")->l, 64), 3);
 	fake_send(&f, "a", "log", "peer"); /* it comes later: no way past them */
 	let_go();
 	CU_ASSERT_STRING_EQUAL(fake_logged(), "resumed 1 2 3 x y z told:OK");
