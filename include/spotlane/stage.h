@@ -206,9 +206,9 @@ int spl_send_wait(struct spl_turn *turn, const struct spl_target *target, uint64
  * -ETIMEDOUT: the ring to the target's lane is full, and as many as may be wait for it (S-DIR-8);
  * -EDEADLK: it waits for this very Spot under HOLD, and not from a timer with a gate of its own
  * (S-REENT-1); -EPERM: SPL_WAIT_YIELD where there is no gate to give back: in on_create,
- * on_initialize and on_closing, and in every callback of a stage with SPL_MODE_PER_ACTOR
- * (S-YIELD-1); -ESHUTDOWN: the time of this Spot is up. Errors of the target arrive as the call's
- * result.
+ * on_initialize and on_closing, and in every callback of an Entry Spot and of a stage with
+ * SPL_MODE_PER_ACTOR (S-YIELD-1); -ESHUTDOWN: the time of this Spot is up. Errors of the target
+ * arrive as the call's result.
  */
 int spl_request(struct spl_turn *turn, const struct spl_target *target, uint64_t packet_key,
 		uint16_t content, const void *payload, uint32_t bytes, uint32_t timeout_ms,
